@@ -1,0 +1,1 @@
+"""The kernel: runs turns, and never knows who contributed what."""

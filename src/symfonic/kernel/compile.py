@@ -1,0 +1,204 @@
+"""From declarations to a plan: everything that can be refused is refused here, all at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+
+import attrs
+from langchain_core.language_models import BaseChatModel
+
+from symfonic.kernel._lazy import LazyModel
+from symfonic.kernel._projector import DEFAULT_CACHE_SIZE, PaletteProjector, bind_tools
+from symfonic.kernel.dispatch import StageDispatcher
+from symfonic.kernel.effects import Effect
+from symfonic.kernel.errors import EffectError, HandlerError, LimitError, PlanError, PlanRefused, StageError
+from symfonic.kernel.forcing import Bound, ForcingSupport
+from symfonic.kernel.plan import Bindings, Limits, Plan
+from symfonic.kernel.ports import Binder, CallableModel, EventSink, Handler
+from symfonic.kernel.stages import Stage, compile_stages, stage_problems
+from symfonic.kernel.toolset import Toolset, tool_problems
+
+__all__ = ["compile_plan"]
+
+
+def compile_plan(
+    *,
+    model: object,
+    tools: Iterable[object] = (),
+    stages: Iterable[Stage] = (),
+    handlers: Mapping[str, Handler] | None = None,
+    unbound: Iterable[str] = (),
+    grants: Iterable[str] = (),
+    forcing: ForcingSupport | None = None,
+    bind_with: Binder | None = None,
+    system: str = "",
+    event_sink: EventSink | None = None,
+    record_text: bool = False,
+    sink_deltas: bool = False,
+    limits: Limits | None = None,
+    capabilities: Mapping[str, str] | None = None,
+    show_tool_errors: bool = False,
+    cache_size: int = DEFAULT_CACHE_SIZE,
+) -> Plan:
+    """Compile declarations into a plan (IPL-1). Nothing here says who contributed what.
+
+    Args:
+        model: The unbound chat model.
+        tools: The palette, in the order it is to be sent.
+        stages: The stages, in any order.
+        handlers: Stage name to handler.
+        unbound: Names of stages whose handlers are handed to the phase runners later (PRE-2).
+        grants: The effects the deployment grants.
+        forcing: What the provider answered about forcing; None: nobody asked.
+        bind_with: The provider-shaped binding; default: LangChain's ``bind_tools`` on once-converted schemas.
+        system: The system text.
+        event_sink: Where events go.
+        record_text: Whether the sink gets people's text.
+        sink_deltas: Whether the sink gets deltas.
+        limits: What bounds a turn; default: ``Limits()``.
+        capabilities: Capability to the digest of its configuration, secrets redacted before it was taken.
+        show_tool_errors: Whether the model is told the text of any tool error.
+        cache_size: Bindings kept beside the full palette.
+
+    Raises:
+        PlanRefused: With every problem found.
+    """
+    palette, declared, bound_to = tuple(tools), tuple(stages), dict(handlers or {})
+    granted, bounds = frozenset(grants), limits or Limits()
+    problems = [
+        *tool_problems(palette),
+        *stage_problems(declared),
+        *_handler_problems(declared, bound_to, frozenset(unbound)),
+        *_grant_problems(declared, granted),
+        *_resolver_problems(declared),
+        *_seam_problems(model, palette, bind_with, event_sink),
+        *_limit_problems(bounds),
+    ]
+    if problems:
+        raise PlanRefused(problems)
+    toolset = Toolset(palette)
+    binder = bind_with or _schema_binder(toolset)
+    called = LazyModel(_bind_all(model, palette, binder)) if palette else model
+    projector = (
+        PaletteProjector(model, palette, called, forcing=forcing, bind_with=binder, cache_size=cache_size)
+        if palette
+        else None
+    )
+    return Plan(
+        stage_program=compile_stages(declared),
+        effect_grants=granted,
+        limits=bounds,
+        system=system,
+        capabilities=capabilities or {},
+        show_tool_errors=show_tool_errors,
+        bindings=Bindings(
+            model=called,
+            palette=projector,
+            tools=palette,
+            stage_handlers=bound_to,
+            event_sink=event_sink,
+            record_text=record_text,
+            sink_deltas=sink_deltas,
+            toolset=toolset,
+            dispatcher=StageDispatcher(bound_to),
+        ),
+    )
+
+
+def _schema_binder(toolset: Toolset) -> Binder:
+    def bind(model: object, tools: Sequence[object], forced: str | None) -> tuple[object, str | None]:
+        return bind_tools(model, toolset.schemas(tools), forced)  # type: ignore[arg-type]  # compile checked that it binds
+
+    return bind
+
+
+def _bind_all(model: object, palette: Sequence[object], binder: Binder) -> Callable[[], CallableModel]:
+    def bind() -> CallableModel:
+        answer = binder(model, list(palette), None)
+        return answer.model if isinstance(answer, Bound) else answer[0]  # type: ignore[return-value]  # the binder's promise
+
+    return bind
+
+
+def _handler_problems(
+    stages: Sequence[Stage], handlers: Mapping[str, Handler], unbound: frozenset[str]
+) -> list[PlanError]:
+    names = {stage.name for stage in stages}
+    problems: list[PlanError] = []
+    for stage in stages:
+        if stage.name not in handlers and stage.name not in unbound:
+            problems.append(HandlerError(f"stage {stage.name!r} has no handler", subjects=(stage.name,)))
+    for name, handler in handlers.items():
+        if name not in names:
+            close = get_close_matches(str(name), sorted(map(str, names)), n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            problems.append(HandlerError(f"a handler is given for {name!r}, which is no stage{hint}", subjects=(name,)))
+        elif not callable(handler):
+            text = f"the handler of stage {name!r} is a {type(handler).__name__}, which cannot be called"
+            problems.append(HandlerError(text, subjects=(name,)))
+    return problems
+
+
+def _grant_problems(stages: Sequence[Stage], grants: frozenset[str]) -> list[PlanError]:
+    known = frozenset(Effect)
+    problems: list[PlanError] = []
+    for grant in sorted(grants - known, key=str):
+        close = get_close_matches(str(grant), sorted(known), n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
+        problems.append(EffectError(f"the unknown effect {grant!r} is granted; {hint}"))
+    for stage in stages:
+        for effect in sorted((stage.effects & known) - grants):
+            text = f"stage {stage.name!r} declares the effect {effect}, which is not granted; grant it or drop the stage"
+            problems.append(EffectError(text, subjects=(stage.name,)))
+    return problems
+
+
+def _resolver_problems(stages: Sequence[Stage]) -> list[PlanError]:
+    resolvers: dict[str, list[str]] = defaultdict(list)
+    for stage in stages:
+        if stage.resolves is not None:
+            resolvers[stage.resolves].append(stage.name)
+    return [
+        StageError(
+            f"capability {name!r} has {len(names)} resolvers, {', '.join(sorted(names))}; keep one", subjects=names
+        )
+        for name, names in sorted(resolvers.items())
+        if len(names) > 1
+    ]
+
+
+def _seam_problems(
+    model: object, palette: Sequence[object], bind_with: Binder | None, event_sink: EventSink | None
+) -> list[PlanError]:
+    problems: list[PlanError] = []
+    kind = type(model).__name__
+    if not isinstance(model, CallableModel):
+        problems.append(HandlerError(f"the model is a {kind}, which has no ainvoke and astream; wanted a LangChain chat model"))
+    elif palette and bind_with is None:
+        if not callable(getattr(model, "bind_tools", None)) or _has_base_bind_tools(model):
+            problems.append(HandlerError(f"{kind} does not implement tool binding; drop the tools or take a model that binds"))
+    if bind_with is not None and not callable(bind_with):
+        problems.append(HandlerError(f"bind_with is a {type(bind_with).__name__}, which cannot be called"))
+    if event_sink is not None and not callable(getattr(event_sink, "emit", None)):
+        problems.append(HandlerError(f"the event sink is a {type(event_sink).__name__}, which has no emit"))
+    return problems
+
+
+def _has_base_bind_tools(model: object) -> bool:
+    return isinstance(model, BaseChatModel) and type(model).bind_tools is BaseChatModel.bind_tools
+
+
+def _limit_problems(limits: Limits) -> list[PlanError]:
+    problems: list[PlanError] = []
+    for field in attrs.fields(Limits):
+        value = getattr(limits, field.name)
+        if value is None:
+            continue
+        seconds = field.name.endswith("_s")
+        fits = isinstance(value, int | float if seconds else int) and not isinstance(value, bool)
+        if not fits or not value > 0 or value == float("inf"):
+            wanted = "seconds above 0" if seconds else "a whole number above 0"
+            problems.append(LimitError(f"limit {field.name} is {value!r}; wanted {wanted}, or none at all"))
+    return problems

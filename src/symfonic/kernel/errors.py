@@ -1,0 +1,246 @@
+"""Every error of symfonic, in one tree drawn by whose fault it is.
+
+::
+
+    SymfonicError
+    ├── HostError                     the deployment asked for something that cannot be
+    │   ├── ConfigError               symfonic.toml, options, environment
+    │   ├── PlanRefused               an ExceptionGroup: every PlanError of one compile
+    │   ├── PlanError                 one declaration that compile refuses
+    │   │   ├── ToolNameError  StageError  EffectError  HandlerError  OrderError  LimitError
+    │   ├── HandlersRefused           handlers handed to a runner that may not be added
+    │   ├── GenerationBound           a turn is tied to a plan generation once
+    │   ├── InsideRunningLoop         run_turn_sync was called where a loop runs already
+    │   └── HostClosed                a turn was asked of a host that is not open
+    ├── PluginError                   a plugin broke a rule (plugin id and distribution named)
+    │   ├── PluginsRefused            an ExceptionGroup: every PluginError of one start
+    │   └── StageCrashed              a stage failed or was denied; carries the traces
+    ├── ModelFailed                   the chat model raised, hung or answered nonsense
+    ├── PaletteError                  a tool name or force that cannot be offered
+    └── TurnFailed                    a turn ended by one of the above; carries the result so far
+
+Tools have no class here: a failing tool never ends a turn, the model gets an error result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from symfonic.kernel._result import TurnResult
+    from symfonic.kernel.dispatch import StageTrace
+    from symfonic.kernel.phases import Phase
+
+__all__ = [
+    "ConfigError",
+    "EffectError",
+    "GenerationBound",
+    "HandlerError",
+    "HandlersRefused",
+    "HostClosed",
+    "HostError",
+    "InsideRunningLoop",
+    "LimitError",
+    "ModelFailed",
+    "OrderError",
+    "PaletteError",
+    "PlanError",
+    "PlanRefused",
+    "PluginError",
+    "PluginsRefused",
+    "StageCrashed",
+    "StageError",
+    "SymfonicError",
+    "ToolNameError",
+    "TurnFailed",
+]
+
+
+class SymfonicError(Exception):
+    """The root: catch it to catch everything symfonic raises on purpose."""
+
+
+class HostError(SymfonicError):
+    """The deployment, or the code that composes, asked for something that cannot be."""
+
+
+class ConfigError(HostError, ValueError):
+    """A configuration that cannot be used; ``problems`` lists every finding.
+
+    Args:
+        problems: One text a finding, each with key path, got, wanted and way out.
+        source: Where the configuration came from, a path or "compose(...)".
+    """
+
+    def __init__(self, problems: Sequence[str], *, source: str = "") -> None:
+        self.problems = tuple(problems)
+        self.source = source
+        head = f"{source}: " if source else ""
+        count = len(self.problems)
+        body = self.problems[0] if count == 1 else f"{count} problems\n" + "\n".join(f"  - {p}" for p in self.problems)
+        super().__init__(head + body)
+
+
+class PlanError(HostError, ValueError):
+    """One declaration that ``compile_plan`` refuses.
+
+    Args:
+        message: Got, wanted, way out.
+        subjects: Names of the tools or stages it is about, so that the host can say whose they are.
+    """
+
+    def __init__(self, message: str, *, subjects: Sequence[str] = ()) -> None:
+        self.subjects = tuple(subjects)
+        super().__init__(message)
+
+
+class ToolNameError(PlanError):
+    """A tool whose name is missing, doubled, reserved or unfit to be sent."""
+
+
+class StageError(PlanError):
+    """A stage that is declared wrongly: its name, phase, capability, timeout or on_crash."""
+
+
+class EffectError(PlanError):
+    """An effect that is unknown, of another phase, or not granted."""
+
+
+class HandlerError(PlanError):
+    """A stage without handler, a handler without stage, or something that cannot be called."""
+
+
+class OrderError(PlanError):
+    """before/after that name an unknown stage, or stages that wait for each other."""
+
+
+class LimitError(PlanError):
+    """A limit that is no positive number."""
+
+
+class PlanRefused(HostError, ExceptionGroup[PlanError], ValueError):
+    """Everything compile found wrong, in one error.
+
+    Its text holds every finding, so that printing it is enough.
+    """
+
+    def __new__(cls, problems: Sequence[PlanError]) -> PlanRefused:
+        """Build the group; the message is made from the problems."""
+        self = super().__new__(cls, _summary("the plan is refused", problems), list(problems))
+        return self
+
+    def __init__(self, problems: Sequence[PlanError]) -> None:
+        super().__init__(_summary("the plan is refused", problems), list(problems))
+
+    def derive(self, excs: Sequence[PlanError]) -> PlanRefused:  # type: ignore[override]  # split() keeps our class
+        """Keep the class when ``except*`` splits the group."""
+        return PlanRefused(excs)
+
+    def __str__(self) -> str:
+        """All findings, one a line."""
+        return _summary("the plan is refused", self.exceptions)
+
+
+class HandlersRefused(HostError, ValueError):
+    """Handlers handed to a runner that the plan binds already, or that belong to no stage."""
+
+
+class GenerationBound(HostError, RuntimeError):
+    """A turn is tied to the plan generation it began with, once."""
+
+
+class InsideRunningLoop(HostError, RuntimeError):
+    """``run_turn_sync`` was called on a thread whose event loop is running."""
+
+
+class HostClosed(HostError, RuntimeError):
+    """A turn was asked of a host that was not entered, or has been left."""
+
+
+class PaletteError(SymfonicError, ValueError):
+    """A tool name or a force that cannot be offered; the text names the valid ones."""
+
+
+class PluginError(SymfonicError):
+    """A plugin broke a rule.
+
+    Args:
+        message: Got, wanted, consequence, way out.
+        plugin: The plugin's id, when the host knows it.
+        dist: Distribution and version that supplied it, when the host knows it.
+        reason: The reason code: missing, ambiguous, incompatible, import-failed, invalid-hooks,
+            conflicting, misconfigured or failed.
+    """
+
+    def __init__(self, message: str, *, plugin: str = "", dist: str = "", reason: str = "failed") -> None:
+        self.plugin = plugin
+        self.dist = dist
+        self.reason = reason
+        supplier = f" ({dist})" if dist else ""
+        head = f"plugin {plugin!r}{supplier}, {reason}: " if plugin else ""
+        super().__init__(head + message)
+
+
+class PluginsRefused(PluginError, ExceptionGroup[PluginError]):
+    """Every plugin problem of one start, in one error."""
+
+    def __new__(cls, problems: Sequence[PluginError]) -> PluginsRefused:
+        """Build the group; the message is made from the problems."""
+        return super().__new__(cls, _summary("plugins refused", problems), list(problems))
+
+    def __init__(self, problems: Sequence[PluginError]) -> None:
+        ExceptionGroup.__init__(self, _summary("plugins refused", problems), list(problems))
+        self.plugin, self.dist, self.reason = "", "", "failed"
+
+    def derive(self, excs: Sequence[PluginError]) -> PluginsRefused:  # type: ignore[override]  # split() keeps our class
+        """Keep the class when ``except*`` splits the group."""
+        return PluginsRefused(excs)
+
+    def __str__(self) -> str:
+        """All findings, one a line."""
+        return _summary("plugins refused", self.exceptions)
+
+
+class StageCrashed(PluginError):
+    """One or more stages of a phase failed or were denied (STG-9).
+
+    Args:
+        phase: The phase that was run.
+        crashed: The traces of the crashed stages, in program order, never empty.
+        traces: Every trace of the phase.
+    """
+
+    def __init__(self, phase: Phase | str, crashed: Sequence[StageTrace], traces: Sequence[StageTrace]) -> None:
+        self.phase = phase
+        self.crashed = tuple(crashed)
+        self.traces = tuple(traces)
+        causes = "; ".join(f"stage {t.stage.name!r} {t.status}: {t.error}" for t in self.crashed)
+        super().__init__(f"phase {phase!s} crashed: {causes}")
+
+
+class ModelFailed(SymfonicError):
+    """The chat model raised, hung past its timeout, or answered something that is no AI message.
+
+    The text holds the cause's type only, since a provider's message may hold a key;
+    the cause itself is chained.
+    """
+
+
+class TurnFailed(SymfonicError):
+    """A turn that ended by a fault. ``__cause__`` is the fault, ``result`` everything so far.
+
+    Args:
+        message: What ended the turn.
+        result: The result so far, valid as history.
+    """
+
+    def __init__(self, message: str, result: TurnResult) -> None:
+        self.result = result
+        super().__init__(message)
+
+
+def _summary(head: str, problems: Sequence[Exception]) -> str:
+    if len(problems) == 1:
+        return f"{head}: {problems[0]}"
+    return f"{head}, {len(problems)} problems:\n" + "\n".join(f"  - {problem}" for problem in problems)

@@ -1,0 +1,69 @@
+"""What a provider answers about forced tool choice, and how it binds one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+__all__ = ["BindRequest", "Bound", "ForcingSupport"]
+
+_CANNOT = frozenset({"refused", "ignored"})
+
+
+@attrs.frozen
+class ForcingSupport:
+    """Can this model be made to call a named tool first? (PAL-10)
+
+    Args:
+        answer: "honoured", "refused", "ignored" or "unknown".
+        scope: "named", "any_only", "single_only" or "none". Unless given, "none" for a refused or ignored answer.
+        form: How the choice is spelt for this model: "name", "openai_dict", "anthropic_dict", ...
+        effect: What happens if it is sent anyway: "raises_at_bind", "raises_at_call", "warns_and_drops",
+            "http_4xx", "silent", "tools_not_bound", "best_effort".
+        reason: Why, in words for the caller.
+    """
+
+    answer: str
+    scope: str = attrs.field()
+    form: str = "name"
+    effect: str = "silent"
+    reason: str = ""
+
+    @scope.default
+    def _default_scope(self) -> str:
+        return "none" if self.answer in _CANNOT else "named"
+
+
+@attrs.frozen
+class Bound:
+    """What a provider-shaped binding made.
+
+    Args:
+        model: The bound model, ready to call.
+        offered: Names of the tools the model can see, in order.
+        forced_sent: Whether the forced choice goes to the provider.
+        reason: What was given up; None when nothing was.
+    """
+
+    model: object
+    offered: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    forced_sent: bool = False
+    reason: str | None = None
+
+
+@attrs.frozen
+class BindRequest:
+    """What a forcing provider's ``bind`` is handed.
+
+    Args:
+        model: The unbound model.
+        palette: Every tool of the plan, in plan order.
+        selected: The tools to offer, in plan order; empty: offer nothing.
+        forced: The tool that must be called first, or None.
+    """
+
+    model: object
+    palette: Sequence[object]
+    selected: Sequence[object]
+    forced: str | None = None

@@ -1,0 +1,171 @@
+"""What a plugin's hooks return: one frozen descriptor for each contribution.
+
+A descriptor names a contribution and brings the factory that builds it; the host calls the factory once for each plan
+generation, with a :class:`BuildContext`. What the factory returns is the contribution itself, an awaitable of it, or an
+async context manager that is entered when the generation starts and left when its last turn has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Generic, Protocol, TypeVar
+
+import attrs
+
+from symfonic.kernel.phases import Phase
+from symfonic.kernel.request import TurnRequest
+from symfonic.plugin._rows import RoutedTool
+
+__all__ = [
+    "BuildContext",
+    "ChatModel",
+    "Contribution",
+    "EventSink",
+    "ForcingProvider",
+    "HookContext",
+    "Route",
+    "Router",
+    "RouterShelf",
+    "StageHandler",
+    "Tools",
+]
+
+C = TypeVar("C")
+
+Route = Callable[..., Awaitable[Sequence[RoutedTool] | None]]
+"""A router at work: ``async (turn)`` or ``async (turn, window)`` to rows in order of preference, or None to decline.
+
+``turn`` is the TurnRequest, ``window`` the messages before and including this prompt.
+"""
+
+
+@attrs.frozen
+class HookContext:
+    """What every hook is handed. It grows by attributes, never by arguments.
+
+    Args:
+        plugin: The id the plugin is selected under.
+        kernel_version: The version of the running symfonic-kernel.
+        api_version: The version of the plugin page.
+    """
+
+    plugin: str
+    kernel_version: str
+    api_version: str
+
+
+class RouterShelf(Protocol):
+    """The routers other plugins contributed, for a capability that uses them."""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of all contributed routers, in file order."""
+
+    def take(self, router: str) -> Route:
+        """One router, by id. Taking it says that it is used; a router nobody takes is an error at start.
+
+        Raises:
+            KeyError: No selected plugin contributes it.
+        """
+
+
+@attrs.frozen(kw_only=True)
+class BuildContext(Generic[C]):
+    """What every factory is handed, once for each plan generation.
+
+    Args:
+        plugin: The id the plugin is selected under.
+        config: An instance of the descriptor's config class, made from ``[plugin.config]``; None without a class.
+        tools: The plan's tools in plan order; empty while tools themselves are built.
+        tool_names: Their names, in the same order.
+        routers: The contributed routers; empty until they are built.
+        options: ``[model.options]`` for the chosen chat model; empty for all others.
+        root: The folder paths in the configuration are relative to.
+    """
+
+    plugin: str
+    config: C
+    tools: tuple[object, ...] = ()
+    tool_names: tuple[str, ...] = ()
+    routers: RouterShelf
+    options: Mapping[str, object] = attrs.field(
+        factory=dict, converter=lambda given: MappingProxyType(dict(given)), repr=False
+    )
+    root: Path
+
+
+def _ids(value: Iterable[str] | str) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+@attrs.frozen
+class Contribution:
+    """What all descriptors share.
+
+    Args:
+        id: Unique among the plugin's contributions of this kind: ``[a-z][a-z0-9-]*``.
+        factory: Builds the contribution from a BuildContext.
+        config: The plugin's attrs class for ``[plugin.config]``; the same on each of its descriptors.
+        summary: One line for ``plugins show``.
+    """
+
+    id: str
+    factory: Callable[[BuildContext[object]], object]
+    config: type | None = attrs.field(default=None, kw_only=True)
+    summary: str = attrs.field(default="", kw_only=True)
+
+
+@attrs.frozen
+class Tools(Contribution):
+    """Tools; the factory returns them in the order they are to stand in the plan."""
+
+
+@attrs.frozen
+class Router(Contribution):
+    """A router; the factory returns a :data:`Route`."""
+
+
+@attrs.frozen
+class StageHandler(Contribution):
+    """A stage and its handler; the factory returns the handler, an async callable of the phase's context.
+
+    Its stage is named ``plugin.id``; before and after name stages so too. The other fields are those of
+    :class:`symfonic.kernel.stages.Stage`.
+    """
+
+    phase: Phase | str = attrs.field(kw_only=True)
+    effects: tuple[str, ...] = attrs.field(default=(), converter=_ids, kw_only=True)
+    before: tuple[str, ...] = attrs.field(default=(), converter=_ids, kw_only=True)
+    after: tuple[str, ...] = attrs.field(default=(), converter=_ids, kw_only=True)
+    timeout_s: float | None = attrs.field(default=None, kw_only=True)
+    resolves: str | None = attrs.field(default=None, kw_only=True)
+    on_crash: str = attrs.field(default="fail", kw_only=True)
+
+
+@attrs.frozen
+class ForcingProvider(Contribution):
+    """What knows how a family of models takes a forced choice.
+
+    The factory returns an object with ``support(model) -> ForcingSupport | None`` (None: not mine) and
+    ``bind(BindRequest) -> Bound``.
+    """
+
+
+@attrs.frozen
+class ChatModel(Contribution):
+    """A chat model, chosen as ``use = "plugin:id"``; the factory returns it, built from ``ctx.options``."""
+
+
+@attrs.frozen
+class EventSink(Contribution):
+    """A sink; the factory returns an object with ``emit(event)``.
+
+    Args:
+        queued: ``emit`` may be slow: the host calls it on a thread of its own, behind a bounded queue.
+        deltas: Whether text, reasoning and tool-call deltas are wanted too.
+    """
+
+    queued: bool = attrs.field(default=False, kw_only=True)
+    deltas: bool = attrs.field(default=False, kw_only=True)

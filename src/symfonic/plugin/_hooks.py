@@ -1,0 +1,105 @@
+"""The six hooks, and the marker a plugin's functions carry.
+
+Every hook is a module-level, synchronous function of one argument, ``context``. The host calls the implementations one
+at a time, in the order of the ``[[plugin]]`` blocks, once for each start or reload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pluggy
+
+from symfonic.plugin._descriptors import (
+    ChatModel,
+    Contribution,
+    EventSink,
+    ForcingProvider,
+    HookContext,
+    Router,
+    StageHandler,
+    Tools,
+)
+
+__all__ = ["HOOK_KINDS", "PROJECT", "HookSpecs", "hookimpl"]
+
+PROJECT = "symfonic"
+hookimpl = pluggy.HookimplMarker(PROJECT)
+"""Marks a function of a plugin's module as the implementation of the hook it is named after."""
+
+_hookspec = pluggy.HookspecMarker(PROJECT)
+
+
+class HookSpecs:
+    """The hooks a plugin may implement. Methods have no self: plugins implement them as module functions."""
+
+    @_hookspec
+    def symfonic_tools(context: HookContext) -> Sequence[Tools] | None:  # noqa: N805  # see the class docstring
+        """Contribute tools.
+
+        When: once for each start or reload, first, since everything else may look at the tools.
+        Order: file order of the plugins, then the order returned; tools stand in the plan so.
+        May return None: yes, nothing is contributed.
+        A crash: the plugin is failed with reason invalid-hooks; under policy strict the start is refused.
+        """
+
+    @_hookspec
+    def symfonic_routers(context: HookContext) -> Sequence[Router] | None:  # noqa: N805  # see the class docstring
+        """Contribute routers, which say which tools to offer a turn.
+
+        When: once for each start or reload, after the tools are built.
+        Order: file order; a capability that asks them in turn takes the first that answers.
+        May return None: yes. A router that no capability takes is an error.
+        A crash: the plugin is failed with reason invalid-hooks; under policy strict the start is refused.
+        """
+
+    @_hookspec
+    def symfonic_stages(context: HookContext) -> Sequence[StageHandler] | None:  # noqa: N805  # see the class docstring
+        """Contribute stage handlers; a resolver is a stage at phase resolve.
+
+        When: once for each start or reload, after tools and routers are built.
+        Order: file order does not matter; inside a phase before and after decide, then the name.
+        May return None: yes, nothing is contributed.
+        A crash: the plugin is failed with reason invalid-hooks; under policy strict the start is refused.
+        """
+
+    @_hookspec
+    def symfonic_forcing_providers(context: HookContext) -> Sequence[ForcingProvider] | None:  # noqa: N805  # see the class docstring
+        """Contribute what knows how a family of models takes a forced tool choice.
+
+        When: once for each start or reload; each provider is asked about the plan's model then, never in a turn.
+        Order: file order; the first whose answer is not None decides.
+        May return None: yes, nothing is contributed.
+        A crash: in the hook as everywhere; in ``support``: the answer is unknown, with the crash as its reason.
+        """
+
+    @_hookspec
+    def symfonic_chat_models(context: HookContext) -> Sequence[ChatModel] | None:  # noqa: N805  # see the class docstring
+        """Contribute chat models, chosen by ``[model] use = "plugin:id"``.
+
+        When: once for each start or reload; only the chosen one is built.
+        Order: does not matter, the id is qualified by the plugin's.
+        May return None: yes, nothing is contributed.
+        A crash: the plugin is failed with reason invalid-hooks; under policy strict the start is refused.
+        """
+
+    @_hookspec
+    def symfonic_event_sinks(context: HookContext) -> Sequence[EventSink] | None:  # noqa: N805  # see the class docstring
+        """Contribute event sinks.
+
+        When: once for each start or reload; built last.
+        Order: file order; each sink gets every event in the order of its numbers.
+        May return None: yes, nothing is contributed.
+        A crash: in the hook as everywhere; in ``emit``: counted and told, the turn goes on.
+        """
+
+
+HOOK_KINDS: dict[str, type[Contribution]] = {
+    "symfonic_tools": Tools,
+    "symfonic_routers": Router,
+    "symfonic_stages": StageHandler,
+    "symfonic_forcing_providers": ForcingProvider,
+    "symfonic_chat_models": ChatModel,
+    "symfonic_event_sinks": EventSink,
+}
+"""Hook name to the descriptor its implementations return."""

@@ -14,7 +14,15 @@ __all__ = ["copy_data", "copy_message", "copy_messages"]
 
 T = TypeVar("T")
 
-_DEEP = ("content", "tool_calls", "invalid_tool_calls", "usage_metadata", "additional_kwargs", "response_metadata")
+_DEEP = (
+    "content",
+    "tool_calls",
+    "invalid_tool_calls",
+    "tool_call_chunks",
+    "usage_metadata",
+    "additional_kwargs",
+    "response_metadata",
+)
 
 
 def copy_data(value: T) -> T:

@@ -134,9 +134,10 @@ class Turn:
         for repair in repairs:
             self._record.degrade("history", repair)
         prompt = scrub(request.prompt)
-        if prompt != request.prompt:
+        given = [copy_data(block) for block in request.content]
+        blocks = [scrub(block) for block in given]
+        if prompt != request.prompt or blocks != given:
             self._record.degrade("prompt", "lone surrogates, which no provider can be sent, became U+FFFD")
-        blocks = [scrub(copy_data(block)) for block in request.content]
         content = [*([{"type": "text", "text": prompt}] if prompt else []), *blocks] if blocks else prompt
         self._record.begin(history, HumanMessage(content))  # type: ignore[arg-type]  # LangChain's content blocks
 
@@ -211,7 +212,7 @@ class Turn:
         try:
             offered = toolset.tokens(binding.offered)
             return offered, toolset.tokens(toolset.names) - offered if known else None
-        except PaletteError:
+        except Exception:  # noqa: BLE001  # what a schema made of anybody's types raises; figures are no reason to fail
             return None, None  # a schema that cannot be made is told where the tool is offered
 
     async def _call(self, binding: Binding, wire: Sequence[BaseMessage], number: int) -> AIMessage:
@@ -224,7 +225,7 @@ class Turn:
             timeout_s=self._plan.limits.model_timeout_s,
             tell=tell,
         )
-        answer = _model_call.with_call_ids(answer, number)
+        answer = _model_call.with_call_ids(answer, len(self._record.messages))
         metadata = answer.response_metadata
         usage = Usage.read(answer.usage_metadata)  # type: ignore[arg-type]  # a TypedDict is a mapping
         self._record.usage.append(usage)
@@ -271,7 +272,7 @@ class Turn:
         self._record.tool_calls += len(answer.tool_calls)
         batch, self._batch = self._batch, None
         self._record.messages.extend(batch.in_order())
-        self._record.pending.extend(batch.pending)
+        self._record.pending.extend(batch.pending_in_order())
         if batch.pending:
             self._record.stop_reason = "deferred"
         elif batch.over_budget:
@@ -351,6 +352,8 @@ class Turn:
                 await asyncio.wait([running])
             except asyncio.CancelledError as error:
                 interrupted = error
+        if running.cancelled():  # the loop itself is being taken down: what is left of the turn still tells its end
+            return None, interrupted or asyncio.CancelledError()
         error = running.exception()
         if isinstance(error, StageCrashed):
             self._record.traced(error.traces, None)

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING
 
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    InvalidToolCall,
+    ToolCall,
+    message_chunk_to_message,
+)
+from langchain_core.messages.tool import invalid_tool_call, tool_call
 
+from symfonic.kernel._text import scrub
 from symfonic.kernel.errors import ModelFailed
 from symfonic.kernel.events import ReasoningDelta, TextDelta, ToolCallDelta
 
@@ -42,7 +53,11 @@ async def call_model(
     Raises:
         ModelFailed: It raised, took too long, or answered something that is no AI message.
     """
-    who = _name_of(model)
+    try:
+        who = _name_of(model)  # binds a palette that is bound on first use
+    except Exception as error:
+        message = f"the tools could not be bound to the model: {type(error).__name__}"
+        raise ModelFailed(message) from error
     try:
         async with asyncio.timeout(timeout_s) as limit:
             answer = await (model.ainvoke(wire, config) if tell is None else _stream(model, wire, config, tell))
@@ -56,12 +71,22 @@ async def call_model(
         if task is None or task.cancelling():
             raise
         raise _failed(who, error) from error  # raised by the client itself: nobody cancelled this turn
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # sys.exit() in a client ends no process that runs turns
         raise _failed(who, error) from error
     if not isinstance(answer, AIMessage):
         message = f"{who} answered with a {type(answer).__name__}; wanted an AIMessage"
         raise ModelFailed(message)
-    return answer
+    return _fit(answer)
+
+
+def _fit(answer: AIMessage) -> AIMessage:
+    """The answer as the transcript can hold and the next round can send it: whole, with content, no lone surrogates."""
+    if isinstance(answer, AIMessageChunk):
+        answer = message_chunk_to_message(answer)  # type: ignore[assignment]  # an AI chunk becomes an AI message
+    content = "" if answer.content is None else answer.content  # several providers say None beside tool calls
+    said = {"content": content, "tool_calls": answer.tool_calls, "invalid_tool_calls": answer.invalid_tool_calls}
+    fit = {name: scrub(value) for name, value in said.items()}
+    return answer if fit == {name: getattr(answer, name) for name in fit} else answer.model_copy(update=fit)
 
 
 def _failed(who: str, error: BaseException) -> ModelFailed:
@@ -81,26 +106,56 @@ def _name_of(model: object) -> str:
 async def _stream(
     model: CallableModel, wire: Sequence[BaseMessage], config: RunnableConfig | None, tell: Tell
 ) -> object:
+    """Gather a stream, to its end: an abandoned one would be closed by a task that outlives the turn."""
     pieces: list[AIMessageChunk] = []
+    others: list[object] = []
     async for piece in model.astream(wire, config):
-        if not isinstance(piece, AIMessage):
-            return piece
-        _tell_deltas(piece, tell)
-        if not isinstance(piece, AIMessageChunk):
-            return piece  # a model that does not stream hands out its whole message
-        pieces.append(piece)
+        if isinstance(piece, AIMessage):
+            _tell_deltas(piece, tell)
+        if isinstance(piece, AIMessageChunk):
+            pieces.append(piece)
+        else:
+            others.append(piece)  # a model that does not stream hands out its whole message
+    if others:
+        return others[0]
     if not pieces:
         message = "the stream ended without a message"
         raise ValueError(message)
     whole = pieces[0] + pieces[1:] if len(pieces) > 1 else pieces[0]  # type: ignore[operator]  # a chunk adds a list of chunks at once
-    return message_chunk_to_message(whole)
+    return _strictly_parsed(whole)
+
+
+def _strictly_parsed(whole: AIMessageChunk) -> AIMessageChunk:
+    """Move calls whose arguments are no whole JSON to the unparsable ones.
+
+    LangChain completes a cut JSON text in a chunk, so that a stream that was cut short, by a token limit say, would have
+    a tool run with half its arguments. Awaited answers are parsed strictly; streaming must not change what runs (TRN-1).
+    """
+    calls: list[ToolCall] = []
+    broken: list[InvalidToolCall] = []
+    for chunk in whole.tool_call_chunks:
+        args = _parsed(chunk["args"] or "{}")
+        if args is None:
+            broken.append(invalid_tool_call(name=chunk["name"], args=chunk["args"], id=chunk["id"]))
+        else:
+            calls.append(tool_call(name=chunk["name"] or "", args=args, id=chunk["id"]))
+    return whole.model_copy(update={"tool_calls": calls, "invalid_tool_calls": broken}) if broken else whole
+
+
+def _parsed(text: str) -> dict[str, object] | None:
+    """A JSON object, as LangChain parses it in an awaited answer; None for anything else."""
+    try:
+        args = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return args if isinstance(args, dict) else None
 
 
 def _tell_deltas(piece: AIMessage, tell: Tell) -> None:
     reasoning = "".join(_reasoning(piece))
     if reasoning:
         tell(ReasoningDelta, text=reasoning)
-    text = str(piece.text)
+    text = str(piece.text) if piece.content else ""
     if text:
         tell(TextDelta, text=text)
     if not isinstance(piece, AIMessageChunk):
@@ -120,12 +175,17 @@ def _reasoning(piece: AIMessage) -> list[str]:
     return texts
 
 
-def with_call_ids(answer: AIMessage, round_number: int) -> AIMessage:
+def with_call_ids(answer: AIMessage, place: int) -> AIMessage:
     """Give every call an id of its own in its message, since results are matched by id.
 
     Some providers send none, or the same one twice.
+
+    Args:
+        answer: The model's message.
+        place: Its index in the conversation, so that ids given here differ from message to message.
     """
     seen: set[str] = set()
+    sent = {call.get("id") for call in (*answer.tool_calls, *answer.invalid_tool_calls)}
     fixed: dict[str, list[Mapping[str, object]]] = {}
     changed = False
     for field in ("tool_calls", "invalid_tool_calls"):
@@ -133,7 +193,7 @@ def with_call_ids(answer: AIMessage, round_number: int) -> AIMessage:
         for call in getattr(answer, field):
             own = call.get("id")
             if not own or own in seen:
-                own, changed = f"call_{round_number}_{len(seen)}", True
+                own, changed = next(new for n in count() if (new := f"call_{place}_{n}") not in seen | sent), True
             seen.add(own)
             fixed[field].append({**call, "id": own})
     return answer.model_copy(update=fixed) if changed else answer

@@ -163,7 +163,8 @@ def _dict_name(tool: Mapping[str, object]) -> object:
             return tool[key]
     if _is_one_key(tool):
         return next(iter(tool))
-    return None if tool.get("type") in _CLIENT_TYPES else tool.get("type")
+    kind = tool.get("type")
+    return kind if isinstance(kind, str) and kind not in _CLIENT_TYPES else None
 
 
 _CLIENT_TYPES = frozenset({"function", "custom"})
@@ -183,4 +184,5 @@ def is_provider_run(tool: object) -> bool:
         return False
     if _is_one_key(tool):
         return True
-    return "type" in tool and tool["type"] not in _CLIENT_TYPES and not _SCHEMA_KEYS & tool.keys()
+    kind = tool.get("type")
+    return isinstance(kind, str) and kind not in _CLIENT_TYPES and not _SCHEMA_KEYS & tool.keys()

@@ -169,10 +169,15 @@ class TurnResult:
 
 def _message_json(message: BaseMessage) -> dict[str, object]:
     """As ``messages_to_dict`` has it, which ``messages_from_dict`` reads."""
-    data = message.model_dump()
-    if data.get("artifact") is not None:
-        try:
-            json.dumps(data["artifact"])
-        except (TypeError, ValueError):
-            data["artifact"] = None
-    return {"type": message.type, "data": data}
+    fields = {name: plain(value) for name, value in message.model_dump(exclude={"artifact"}).items()}
+    if message.type == "tool":  # told apart by its type text, which costs no import of langchain_core
+        fields["artifact"] = _json_or_none(message.artifact)  # type: ignore[attr-defined]  # of tool messages
+    return {"type": message.type, "data": fields}
+
+
+def _json_or_none(artifact: object) -> object:
+    try:
+        json.dumps(artifact)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return artifact

@@ -84,6 +84,10 @@ def _check_added(plan: StagePlan, handlers: Mapping[str, Handler]) -> None:
     if taken:
         message = f"the plan binds a handler to {', '.join(taken)} already; a plan's handler is never replaced, compile another plan"
         raise HandlersRefused(message)
+    uncallable = sorted(name for name, handler in handlers.items() if not callable(handler))
+    if uncallable:
+        message = f"what is given as handler for {', '.join(uncallable)} cannot be called; give an async function of the context"
+        raise HandlersRefused(message)
     known = {stage.name for stage in plan.stage_program.stages}
     strangers = sorted(handlers.keys() - known)
     if strangers:

@@ -51,7 +51,7 @@ def binding_for(
     names = _within(projector, palette.names, ceiling)
     if palette.reveal_by and isinstance(names, frozenset):
         names = _with_revealed(plan, live, palette.reveal_by, names, ceiling)
-    forced = choice or palette.forced
+    forced = palette.forced if choice is None else choice
     if forced is not None:
         names, forced = _forced(projector, live, names, forced, ceiling=ceiling, chosen=choice is not None)
     binding = projector.binding(names, forced)

@@ -82,11 +82,16 @@ class ToolBatch:
         calls = [*self.answer.tool_calls, *self.answer.invalid_tool_calls]
         return [self.results[str(call["id"])] for call in calls if str(call["id"]) in self.results]
 
+    def pending_in_order(self) -> list[ToolCall]:
+        """The calls for the caller, in call order."""
+        order = [call["id"] for call in self.answer.tool_calls]
+        return sorted(self.pending, key=lambda call: order.index(call["id"]))
+
     @property
     def returns_directly(self) -> bool:
         """Whether every call was of a tool whose result is the turn's answer (LangChain's ``return_direct``)."""
         tools = self.plan.bindings.toolset.by_name
-        return bool(self.answer.tool_calls) and all(
+        return bool(self.answer.tool_calls) and not self.answer.invalid_tool_calls and all(
             (tool := tools.get(call["name"])) is not None
             and tool.runs is RunnerKind.HERE
             and tool.runner.return_direct

@@ -113,13 +113,22 @@ class WorkerPool:
             self._jobs.append(job)
             self._lock.notify()
             self._start_if_needed()
+            if self._threads <= self._abandoned:
+                self._jobs.remove(job)
+                message = "no worker thread can be started: the system, or the end of the process, does not allow one"
+                raise WorkersExhausted(message)
 
     def _start_if_needed(self) -> None:
         """Start a thread when more jobs wait than threads; called with the lock held."""
         if len(self._jobs) <= self._idle or self._threads - self._abandoned >= self._size:
             return
+        thread = threading.Thread(target=self._work, name=f"symfonic-worker-{next(self._numbers)}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            # The system refuses another thread: the job waits for one of those there are.
+            return
         self._threads += 1
-        threading.Thread(target=self._work, name=f"symfonic-worker-{next(self._numbers)}", daemon=True).start()
 
     def _abandon(self, job: _Job) -> None:
         with self._lock:
@@ -127,6 +136,9 @@ class WorkerPool:
             if job.started:
                 self._abandoned += 1
                 self._start_if_needed()
+            elif job in self._jobs:
+                # It would hold its call and context until a thread is free, which may be never.
+                self._jobs.remove(job)
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
@@ -147,9 +159,8 @@ class WorkerPool:
         with self._lock:
             while self._threads - self._abandoned <= self._size and self._wait():
                 job = self._jobs.popleft()
-                if not job.abandoned:
-                    job.started = True
-                    return job
+                job.started = True
+                return job
             self._threads -= 1
             return None
 

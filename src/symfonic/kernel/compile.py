@@ -66,7 +66,8 @@ def compile_plan(
         PlanRefused: With every problem found.
     """
     palette, declared, bound_to = tuple(tools), tuple(stages), dict(handlers or {})
-    granted, bounds = frozenset(grants), limits or Limits()
+    granted = frozenset((grants,)) if isinstance(grants, str) else frozenset(grants)
+    bounds = limits or Limits()
     problems = [
         *tool_problems(palette),
         *stage_problems(declared),
@@ -75,6 +76,7 @@ def compile_plan(
         *_resolver_problems(declared),
         *_seam_problems(model, palette, bind_with, event_sink),
         *_limit_problems(bounds),
+        *_cache_problems(cache_size),
     ]
     if problems:
         raise PlanRefused(problems)
@@ -125,10 +127,10 @@ def _bind_all(model: object, palette: Sequence[object], binder: Binder) -> Calla
 def _handler_problems(
     stages: Sequence[Stage], handlers: Mapping[str, Handler], unbound: frozenset[str]
 ) -> list[PlanError]:
-    names = {stage.name for stage in stages}
+    names = {stage.name for stage in stages if isinstance(stage.name, str)}
     problems: list[PlanError] = []
     for stage in stages:
-        if stage.name not in handlers and stage.name not in unbound:
+        if stage.name in names and stage.name not in handlers and stage.name not in unbound:
             problems.append(HandlerError(f"stage {stage.name!r} has no handler", subjects=(stage.name,)))
     for name, handler in handlers.items():
         if name not in names:
@@ -202,3 +204,9 @@ def _limit_problems(limits: Limits) -> list[PlanError]:
             wanted = "seconds above 0" if seconds else "a whole number above 0"
             problems.append(LimitError(f"limit {field.name} is {value!r}; wanted {wanted}, or none at all"))
     return problems
+
+
+def _cache_problems(cache_size: object) -> list[PlanError]:
+    if isinstance(cache_size, int) and not isinstance(cache_size, bool) and cache_size >= 0:
+        return []
+    return [LimitError(f"cache_size is {cache_size!r}; wanted a whole number, 0 to keep no binding")]

@@ -65,7 +65,10 @@ Apply = Callable[[Stage, object], object]
 
 def error_text(error: BaseException) -> str:
     """Type and text of an error, as traces and messages show it."""
-    text = str(error)
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001  # an exception whose text cannot be made is still a trace, not a crash of the dispatcher
+        text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -141,7 +144,14 @@ class StageDispatcher:
         except _TimedOut:
             text = f"timed out after {timeout_s:g} s{_abandoned_note(handler)}"
             return StageTrace(stage, phase, "failed", error=text, elapsed_s=perf_counter() - begun)
-        except Exception as error:  # noqa: BLE001  # the fault boundary of plugins: whatever a handler raises is its trace
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Raised by the handler itself: nobody cancelled this turn, and a call must not end without its result.
+            elapsed = perf_counter() - begun
+            return StageTrace(stage, phase, "failed", error=error_text(error), elapsed_s=elapsed, exception=_bare(error))
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # the fault boundary of plugins; sys.exit() in a handler ends no turn
             text = str(error) if isinstance(error, _OutcomeRefused) else error_text(error)
             elapsed = perf_counter() - begun
             return StageTrace(stage, phase, "failed", error=text, elapsed_s=elapsed, exception=_bare(error))
@@ -258,7 +268,18 @@ def _palette_effects(value: object) -> list[Effect]:
 
 
 def _bare(error: BaseException) -> BaseException:
-    """Strip traceback and context, which would keep a turn's frames, and with them its text, alive."""
-    error.__traceback__ = None
-    error.__context__ = None
+    """Strip traceback and context, which would keep a turn's frames, and with them its text, alive.
+
+    So too of what the error was raised from and of the members of a group, which hold frames of their own.
+    """
+    open_, seen = [error], set[int]()
+    while open_:
+        one = open_.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        one.__traceback__ = None
+        one.__context__ = None
+        open_.extend(one.exceptions if isinstance(one, BaseExceptionGroup) else ())
+        open_.extend(() if one.__cause__ is None else (one.__cause__,))
     return error

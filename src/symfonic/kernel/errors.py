@@ -13,7 +13,7 @@
     │   ├── InsideRunningLoop         run_turn_sync was called where a loop runs already
     │   └── HostClosed                a turn was asked of a host that is not open
     ├── PluginError                   a plugin broke a rule (plugin id and distribution named)
-    │   ├── PluginsRefused            an ExceptionGroup: every PluginError of one start
+    │   ├── PluginsRefused            an ExceptionGroup: every problem of one start, a plugin's among them
     │   └── StageCrashed              a stage failed or was denied; carries the traces
     ├── ModelFailed                   the chat model raised, hung or answered nonsense
     ├── PaletteError                  a tool name or force that cannot be offered
@@ -182,24 +182,23 @@ class PluginError(SymfonicError):
         super().__init__(head + message)
 
 
-class PluginsRefused(PluginError, ExceptionGroup[PluginError]):
-    """Every plugin problem of one start, in one error."""
+class PluginsRefused(PluginError, ExceptionGroup[SymfonicError]):
+    """Every problem of one start of which at least one is a plugin's, in one error."""
 
-    def __new__(cls, problems: Sequence[PluginError]) -> PluginsRefused:
+    def __new__(cls, problems: Sequence[SymfonicError]) -> PluginsRefused:
         """Build the group; the message is made from the problems."""
-        return super().__new__(cls, _summary("plugins refused", problems), list(problems))
+        return super().__new__(cls, _summary("the deployment is refused", problems), list(problems))
 
-    def __init__(self, problems: Sequence[PluginError]) -> None:
-        ExceptionGroup.__init__(self, _summary("plugins refused", problems), list(problems))
-        self.plugin, self.dist, self.reason = "", "", "failed"
+    def __init__(self, problems: Sequence[SymfonicError]) -> None:
+        super().__init__(_summary("the deployment is refused", problems))
 
-    def derive(self, excs: Sequence[PluginError]) -> PluginsRefused:  # type: ignore[override]  # split() keeps our class
+    def derive(self, excs: Sequence[SymfonicError]) -> PluginsRefused:  # type: ignore[override]  # split() keeps our class
         """Keep the class when ``except*`` splits the group."""
         return PluginsRefused(excs)
 
     def __str__(self) -> str:
         """All findings, one a line."""
-        return _summary("plugins refused", self.exceptions)
+        return _summary("the deployment is refused", self.exceptions)
 
 
 class StageCrashed(PluginError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -35,6 +35,10 @@ class ForcingSupport:
         return "none" if self.answer in _CANNOT else "named"
 
 
+def _in_order(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(names)
+
+
 @attrs.frozen
 class Bound:
     """What a provider-shaped binding made.
@@ -47,7 +51,7 @@ class Bound:
     """
 
     model: object
-    offered: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    offered: tuple[str, ...] = attrs.field(default=(), converter=_in_order)
     forced_sent: bool = False
     reason: str | None = None
 

@@ -16,6 +16,7 @@ from symfonic.kernel._palette_values import tool_name
 from symfonic.kernel._projector import PaletteProjector
 from symfonic.kernel.dispatch import StageDispatcher
 from symfonic.kernel.events import plain
+from symfonic.kernel.limits import Limits
 from symfonic.kernel.ports import EventSink, Handler
 from symfonic.kernel.stages import Stage, StageProgram
 from symfonic.kernel.toolset import Toolset
@@ -24,31 +25,6 @@ __all__ = ["Bindings", "Limits", "Plan"]
 
 KEY_VERSION = "plan-1"
 """Changes when the way the equality key is made changes, so that keys of two ways are never equal by chance."""
-
-
-@attrs.frozen(kw_only=True)
-class Limits:
-    """What bounds a turn. None: unbounded.
-
-    Args:
-        rounds: Model calls a turn.
-        tool_calls: Tool calls a turn, refused ones included.
-        turn_s: Seconds a turn, settle aside.
-        model_timeout_s: Seconds one model call; past it the turn fails.
-        tool_timeout_s: Seconds one tool call; past it the model gets an error result.
-        parallel_tools: Tool calls of one round that run at the same time.
-        tools: Tools that may be sent in one call; above it no call is made.
-        history_messages: Messages of the history that are sent; a call is never parted from its result.
-    """
-
-    rounds: int | None = 16
-    tool_calls: int | None = 128
-    turn_s: float | None = 900.0
-    model_timeout_s: float | None = 300.0
-    tool_timeout_s: float | None = 120.0
-    parallel_tools: int | None = 8
-    tools: int | None = None
-    history_messages: int | None = None
 
 
 @attrs.frozen(eq=False, kw_only=True)

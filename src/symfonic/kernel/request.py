@@ -25,7 +25,8 @@ def _allowed(value: Iterable[str] | None) -> frozenset[str] | None:
 
 
 def _blocks(value: Iterable[Mapping[str, object] | str]) -> tuple[Mapping[str, object] | str, ...]:
-    return tuple(value)
+    """Blocks as a tuple; one block alone, which is itself iterable, is one block."""
+    return (value,) if isinstance(value, str | Mapping) else tuple(value)
 
 
 @attrs.frozen
@@ -68,7 +69,7 @@ class RequestContext:
 
     request: TurnRequest
     resolved: Resolved = attrs.field(factory=Resolved)
-    _generation: object = attrs.field(default=None, init=False)
+    _generations: tuple[object, ...] = attrs.field(default=(), init=False)
 
     def bind_generation(self, generation: object) -> None:
         """Tie this turn to a plan generation, once (REQ-2).
@@ -76,12 +77,12 @@ class RequestContext:
         Raises:
             GenerationBound: On every later call, the same generation included.
         """
-        if self._generation is not None:
+        if self._generations:
             message = "this turn is tied to a plan generation already; make a new RequestContext for a new turn"
             raise GenerationBound(message)
-        self._generation = generation
+        self._generations = (generation,)
 
     @property
     def generation(self) -> object:
         """The generation the turn began with; None before :meth:`bind_generation`."""
-        return self._generation
+        return self._generations[0] if self._generations else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from symfonic.kernel._copies import copy_messages
+from symfonic.kernel._copies import copy_data, copy_messages
 from symfonic.kernel._runner import StagePlan, run_phase
 from symfonic.kernel.phases import Phase
 
@@ -35,7 +35,7 @@ class SettleContext:
         request: What was asked.
         stage: The stage being run.
         resolved: What the turn's capabilities resolved to.
-        result: The result so far, its messages copies.
+        result: The result so far, its messages and pending calls copies.
     """
 
     plan: StagePlan
@@ -65,7 +65,10 @@ async def run_settle(
 
     def context_for(stage: Stage) -> SettleContext:
         shown = attrs.evolve(
-            result, messages=copy_messages(result.messages) or (), new_messages=copy_messages(result.new_messages) or ()
+            result,
+            messages=copy_messages(result.messages) or (),
+            new_messages=copy_messages(result.new_messages) or (),
+            pending=copy_data(result.pending),
         )
         return SettleContext(plan, request, stage, resolved, shown)
 

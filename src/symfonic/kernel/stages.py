@@ -99,9 +99,9 @@ def stage_problems(stages: Iterable[Stage]) -> list[PlanError]:
     """Everything wrong with these declarations, in a stable order; empty when they compile."""
     declared = tuple(stages)
     problems: list[PlanError] = []
-    for name, count in sorted(Counter(stage.name for stage in declared).items()):
+    for name, count in sorted(Counter(stage.name for stage in declared if isinstance(stage.name, str)).items()):
         if count > 1:
-            problems.append(StageError(f"{count} stages are named {name!r}; give each a name of its own"))
+            problems.append(StageError(f"{count} stages are named {name!r}; give each a name of its own", subjects=(name,)))
     for stage in declared:
         problems.extend(_declaration_problems(stage))
     for phase, members in _by_phase(declared).items():
@@ -110,26 +110,29 @@ def stage_problems(stages: Iterable[Stage]) -> list[PlanError]:
 
 
 def _by_phase(stages: Iterable[Stage]) -> dict[Phase, list[Stage]]:
+    """The stages that can be ordered: of a known phase, with a text for a name."""
     members: dict[Phase, list[Stage]] = {}
     for stage in stages:
-        if isinstance(stage.phase, Phase):
+        if isinstance(stage.phase, Phase) and isinstance(stage.name, str):
             members.setdefault(stage.phase, []).append(stage)
     return members
 
 
 def _declaration_problems(stage: Stage) -> list[PlanError]:
     problems: list[PlanError] = []
-    who = f"stage {stage.name!r}"
+    who, about = f"stage {stage.name!r}", (stage.name,)
     if not isinstance(stage.name, str) or not stage.name.strip():
         problems.append(StageError(f"a stage at {stage.phase} has the name {stage.name!r}; give it a text of its own"))
     if not isinstance(stage.phase, Phase):
-        problems.append(StageError(f"{who} is at the unknown phase {stage.phase!r}{_hint(stage.phase, PHASE_LADDER)}"))
+        problems.append(StageError(f"{who} is at the unknown phase {stage.phase!r}{_hint(stage.phase, PHASE_LADDER)}", subjects=about))
     for effect in sorted(stage.effects, key=str):
         home = EFFECT_PHASES.get(effect)  # type: ignore[call-overload]  # a StrEnum hashes as its text
         if home is None:
-            problems.append(EffectError(f"{who} declares the unknown effect {effect!r}{_hint(effect, tuple(Effect))}"))
+            text = f"{who} declares the unknown effect {effect!r}{_hint(effect, tuple(Effect))}"
+            problems.append(EffectError(text, subjects=about))
         elif home is not stage.phase:
-            problems.append(EffectError(f"{who} at {stage.phase} declares {effect}, an effect of phase {home}; drop it"))
+            text = f"{who} at {stage.phase} declares {effect}, an effect of phase {home}; drop it"
+            problems.append(EffectError(text, subjects=about))
     problems.extend(_crash_problems(stage, who))
     problems.extend(_resolver_problems(stage, who))
     return problems
@@ -138,19 +141,21 @@ def _declaration_problems(stage: Stage) -> list[PlanError]:
 def _crash_problems(stage: Stage, who: str) -> list[PlanError]:
     problems: list[PlanError] = []
     if stage.on_crash not in ON_CRASH:
-        problems.append(StageError(f"{who} has on_crash {stage.on_crash!r}; wanted one of {', '.join(ON_CRASH)}"))
+        text = f"{who} has on_crash {stage.on_crash!r}; wanted one of {', '.join(ON_CRASH)}"
+        problems.append(StageError(text, subjects=(stage.name,)))
     elif stage.on_crash == "report" and Effect.TOOL_CALL_REFUSE in stage.effects:
-        problems.append(
-            StageError(f'{who} may refuse tool calls and has on_crash "report"; a guard that crashed must not be passed over: use "fail"')
-        )
+        text = f'{who} may refuse tool calls and has on_crash "report"; a guard that crashed must not be passed over: use "fail"'
+        problems.append(StageError(text, subjects=(stage.name,)))
     if stage.timeout_s is not None and not _positive(stage.timeout_s):
-        problems.append(StageError(f"{who} has timeout_s {stage.timeout_s!r}; wanted seconds above 0, or None"))
+        text = f"{who} has timeout_s {stage.timeout_s!r}; wanted seconds above 0, or None"
+        problems.append(StageError(text, subjects=(stage.name,)))
     return problems
 
 
 def _resolver_problems(stage: Stage, who: str) -> list[PlanError]:
     if stage.phase is not Phase.RESOLVE and stage.resolves is not None:
-        return [StageError(f"{who} at {stage.phase} resolves {stage.resolves!r}; only a stage at phase resolve can")]
+        text = f"{who} at {stage.phase} resolves {stage.resolves!r}; only a stage at phase resolve can"
+        return [StageError(text, subjects=(stage.name,))]
     return []
 
 
@@ -161,7 +166,10 @@ def _positive(value: object) -> bool:
 def _order_problems(phase: Phase, members: list[Stage]) -> list[PlanError]:
     known = {stage.name for stage in members}
     problems: list[PlanError] = [
-        OrderError(f"stage {stage.name!r} is to run {word} {name!r}, which is no stage at {phase}{_hint(name, known)}")
+        OrderError(
+            f"stage {stage.name!r} is to run {word} {name!r}, which is no stage at {phase}{_hint(name, known)}",
+            subjects=(stage.name,),
+        )
         for stage in members
         for word, names in (("before", stage.before), ("after", stage.after))
         for name in names
@@ -169,7 +177,8 @@ def _order_problems(phase: Phase, members: list[Stage]) -> list[PlanError]:
     ]
     stuck = _ordered(members)[1]
     if stuck:
-        problems.append(OrderError(f"stages at {phase} wait for each other: {', '.join(stuck)}; drop one before/after"))
+        text = f"stages at {phase} wait for each other: {', '.join(stuck)}; drop one before/after"
+        problems.append(OrderError(text, subjects=stuck))
     return problems
 
 

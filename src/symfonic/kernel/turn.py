@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -61,9 +62,20 @@ class TurnStream:
     Args:
         plan: The plan the turn runs on.
         request: What is asked.
+        on_start: Called when the turn starts.
+        on_end: Called when a started turn has ended, dropped streams' turns included.
     """
 
-    def __init__(self, plan: Plan, request: TurnRequest) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        request: TurnRequest,
+        *,
+        on_start: Callable[[], None] | None = None,
+        on_end: Callable[[], None] | None = None,
+    ) -> None:
+        self._on_start = on_start
+        self._on_end = on_end
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._turn = Turn(plan, request, self._events.put_nowait)
         self._task: asyncio.Task[TurnResult] | None = None
@@ -91,7 +103,11 @@ class TurnStream:
         if self._closed or (self._ended and self._task is None):
             raise StopAsyncIteration
         if self._task is None:
+            if self._on_start is not None:
+                self._on_start()
             self._task = asyncio.create_task(_to_its_end(self._turn, self._events), name="symfonic-turn")
+            if self._on_end is not None:
+                self._task.add_done_callback(partial(_call, self._on_end))
         event = None if self._ended else await self._events.get()
         if event is not None:
             return event
@@ -136,6 +152,10 @@ async def _to_its_end(turn: Turn, events: asyncio.Queue[Event | None]) -> TurnRe
         return await turn.run()
     finally:
         events.put_nowait(None)
+
+
+def _call(on_end: Callable[[], None], _: object) -> None:
+    on_end()
 
 
 class _Background:

@@ -1,0 +1,1 @@
+"""An example plugin: a small furniture shop with everything a plugin can contribute."""

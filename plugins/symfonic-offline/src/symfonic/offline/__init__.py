@@ -1,0 +1,1 @@
+"""A deterministic, rule-based stand-in for a chat model; it is no language model."""

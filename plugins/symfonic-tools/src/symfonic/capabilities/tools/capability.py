@@ -1,0 +1,137 @@
+"""The tools capability: which tools to offer this turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from symfonic.capabilities.tools._answer import Answer
+from symfonic.capabilities.tools.routing import LowLevelRouter, NamedRouter, first_answer, named_router
+from symfonic.kernel.errors import SymfonicError
+from symfonic.plugin import Resolution, ToolPalette, TurnRequest
+
+__all__ = ["MISSES", "MODES", "ON_ERROR", "RoutingMiss", "ToolsCapability"]
+
+MODES = ("off", "observe", "enforce")
+MISSES = ("all", "always", "error")
+ON_ERROR = ("miss", "fail")
+
+
+class RoutingMiss(SymfonicError):
+    """No router chose a tool, and the deployment wants that to end the turn."""
+
+
+class _Context(Protocol):
+    """What of a resolver's context is read."""
+
+    @property
+    def request(self) -> TurnRequest:
+        """What was asked."""
+
+    @property
+    def transcript(self) -> Sequence[object] | None:
+        """The window of the conversation."""
+
+
+class ToolsCapability:
+    """Resolves ``tools`` by asking routers, once a turn. Its instance is the stage's handler; it holds no state.
+
+    Args:
+        router: A low-level router: an async callable from the turn's request (and, if it takes two arguments, the
+            transcript window) to rows, or None to decline. A row's ``metadata["action_tool"]`` names the tool, else
+            its ``content``. Several named ones are asked in order; the first that answers decides.
+        palette: Names of the plan's tools.
+        mode: "off": decide nothing. "observe": decide and report, offer everything. "enforce": narrow.
+        always: Tools offered whatever was routed.
+        on_miss: When nothing was routed: "all" offers everything, "always" the always-offered alone, "error" fails.
+        on_error: When a router raises or times out: "miss" treats it as a miss, and reports it; "fail" fails the turn.
+        timeout_s: Seconds all routers together may take; None: no limit.
+
+    Raises:
+        ValueError: A word is none of the known ones, or ``always`` names a tool the plan lacks.
+        TypeError: A router cannot be called with one argument or two.
+    """
+
+    def __init__(
+        self,
+        router: LowLevelRouter | Sequence[tuple[str, LowLevelRouter]],
+        *,
+        palette: Iterable[str],
+        mode: str = "enforce",
+        always: Iterable[str] = (),
+        on_miss: str = "all",
+        on_error: str = "miss",
+        timeout_s: float | None = None,
+    ) -> None:
+        for name, got, known in (("mode", mode, MODES), ("on_miss", on_miss, MISSES), ("on_error", on_error, ON_ERROR)):
+            if got not in known:
+                message = f"{name}: is {got!r}, wanted one of {', '.join(known)}"
+                raise ValueError(message)
+        self._palette = frozenset(palette)
+        self._always = tuple(dict.fromkeys((always,) if isinstance(always, str) else always))
+        unknown = sorted(set(self._always) - self._palette)
+        if unknown:
+            message = f"always: the plan has no {', '.join(unknown)}; it has {', '.join(sorted(self._palette)) or 'no tools'}"
+            raise ValueError(message)
+        self._routers: tuple[NamedRouter, ...] = (
+            (named_router("router", router),)
+            if callable(router)
+            else tuple(named_router(name, route) for name, route in router)
+        )
+        self._mode = mode
+        self._on_miss = on_miss
+        self._on_error = on_error
+        self._timeout_s = timeout_s
+
+    async def __call__(self, context: _Context) -> Resolution:
+        """The resolution of one turn."""
+        if self._mode == "off":
+            return Resolution(declined="routing is off")
+        answer, unknown, fault = await self._ask(context)
+        if answer is None:
+            return self._missed(unknown, fault)
+        names = self._with_always(answer.names)
+        why = {**{name: ("always offered",) for name in names}, **answer.why}
+        told = _unknown_text(unknown)
+        if self._mode == "observe":
+            return Resolution(why=why, declined=told or "observing only", would_offer=names, degraded=bool(told))
+        return Resolution(frozenset(names), why=why, declined=told, degraded=bool(told))
+
+    async def _ask(self, context: _Context) -> tuple[Answer | None, tuple[str, ...], str | None]:
+        """The deciding answer, unknown names, and what went wrong."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                answer, unknown = await first_answer(
+                    self._routers, context.request, context.transcript or (), self._palette  # type: ignore[arg-type]  # LangChain's messages
+                )
+        except Exception as error:  # TLS-3: a router that breaks is by default a miss, with the event saying why
+            if self._on_error == "fail":
+                raise
+            return None, (), f"a router raised {type(error).__name__}"
+        return answer, unknown, None
+
+    def _missed(self, unknown: tuple[str, ...], fault: str | None) -> Resolution:
+        reason = fault or _unknown_text(unknown) or "no router chose a tool"
+        degraded = fault is not None or bool(unknown)
+        if self._on_miss == "error":
+            message = f'{reason}, and on_miss is "error"'
+            raise RoutingMiss(message)
+        if self._on_miss == "all":
+            would = tuple(sorted(self._palette)) if self._mode == "observe" else None
+            return Resolution(declined=f"{reason}; every tool is offered", would_offer=would, degraded=degraded)
+        why = {name: ("always offered",) for name in self._always}
+        declined = f"{reason}; the always-offered tools alone are offered"
+        if self._mode == "observe":
+            return Resolution(why=why, declined=declined, would_offer=self._always, degraded=degraded)
+        value = frozenset(self._always) or ToolPalette.nothing()
+        return Resolution(value, why=why, declined=declined, degraded=degraded)
+
+    def _with_always(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*names, *self._always)))
+
+
+def _unknown_text(unknown: tuple[str, ...]) -> str | None:
+    if not unknown:
+        return None
+    return f"a router named tools the plan does not have: {', '.join(unknown)}"

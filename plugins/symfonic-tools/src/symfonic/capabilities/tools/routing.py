@@ -1,0 +1,100 @@
+"""The first router that answers decides."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from symfonic.capabilities.tools._answer import Answer, Row, read_rows
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from symfonic.plugin import TurnRequest
+
+__all__ = ["LowLevelRouter", "NamedRouter", "first_answer", "named_router"]
+
+LowLevelRouter = Callable[..., Awaitable[Sequence[Row] | None]]
+"""``async (turn_request)`` or ``async (turn_request, window)`` to rows, or None to decline."""
+
+WITH_WINDOW = 2
+
+
+@attrs.frozen(eq=False)
+class NamedRouter:
+    """A router, what it is called, and whether it takes the transcript window.
+
+    Args:
+        name: As reasons and errors name it.
+        route: The router.
+        takes_window: Whether it takes two arguments.
+    """
+
+    name: str
+    route: LowLevelRouter
+    takes_window: bool = False
+
+    async def answer(
+        self, request: TurnRequest, window: Sequence[BaseMessage], palette: frozenset[str]
+    ) -> Answer | None:
+        """Ask it once; None when it declines."""
+        rows = await (self.route(request, window) if self.takes_window else self.route(request))
+        return None if rows is None else read_rows(rows, self.name, palette)
+
+
+def named_router(name: str, route: LowLevelRouter) -> NamedRouter:
+    """Find out, once, how many arguments a router takes.
+
+    Raises:
+        TypeError: It cannot be called with one argument or two.
+    """
+    if not callable(route):
+        message = f"router {name!r} is a {type(route).__name__}; wanted an async function of the turn's request"
+        raise TypeError(message)
+    try:
+        signature = inspect.signature(route)
+    except ValueError:
+        return NamedRouter(name, route)  # a builtin tells no signature
+    for count in (WITH_WINDOW, 1):
+        try:
+            signature.bind(*range(count))
+        except TypeError:
+            continue
+        return NamedRouter(name, route, takes_window=count == WITH_WINDOW and _asks_for_two(signature))
+    message = f"router {name!r} takes {signature}; wanted (turn_request) or (turn_request, window)"
+    raise TypeError(message)
+
+
+def _asks_for_two(signature: inspect.Signature) -> bool:
+    """Whether two positional arguments are wanted, not merely swallowed by ``*args``."""
+    kinds = [parameter.kind for parameter in signature.parameters.values()]
+    named = [kind for kind in kinds if kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    return len(named) >= WITH_WINDOW
+
+
+async def first_answer(
+    routers: Sequence[NamedRouter], request: TurnRequest, window: Sequence[BaseMessage], palette: frozenset[str]
+) -> tuple[Answer | None, tuple[str, ...]]:
+    """Ask routers in order until one answers with a tool of the plan.
+
+    A router that answers with nothing, or with unknown names alone, has said nothing about this plan, so the next one
+    is asked.
+
+    Returns:
+        The deciding answer, or None; and the unknown names met on the way.
+
+    Raises:
+        Exception: Whatever a router raises.
+    """
+    unknown: list[str] = []
+    for router in routers:
+        answer = await router.answer(request, window, palette)
+        if answer is None:
+            continue
+        unknown.extend(answer.unknown)
+        if answer.names:
+            return answer, tuple(dict.fromkeys(unknown))
+    return None, tuple(dict.fromkeys(unknown))

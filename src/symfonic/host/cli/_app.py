@@ -1,0 +1,71 @@
+"""The commands, put together, and how they end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from symfonic.host.cli._exit import Exit, exit_code, told
+from symfonic.host.cli._hooks import hooks
+from symfonic.host.cli._plan import plan
+from symfonic.host.cli._plugins import plugins
+from symfonic.host.cli._run import run
+from symfonic.host.cli._version import version
+
+__all__ = ["app", "main"]
+
+DEBUG_ENV = "SYMFONIC_TRACEBACK"
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 answered or deferred, 1 turn failed, 2 usage or configuration, 3 plugin, 4 limit reached, 130 interrupted.",
+)
+def app() -> None:
+    """Run an LLM agent's turns from installed plugins, chosen by symfonic.toml.
+
+    The deployment is the file given by --config, else the one SYMFONIC_CONFIG names, else ./symfonic.toml.
+    """
+
+
+for command in (run, plan, plugins, hooks, version):
+    app.add_command(command)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The entry point of the console script; ends the process with the command's exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)  # a replaced stream may have none
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors="replace")
+    code = _run(argv)
+    sys.stdout.flush()
+    sys.exit(code)
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        app.main(args=None if argv is None else list(argv), prog_name="symfonic-kernel", standalone_mode=False)
+    except Exit as end:
+        return end.code
+    except click.Abort:
+        return 130
+    except KeyboardInterrupt:
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except BrokenPipeError:
+        # Whoever read our output has gone, `| head` for one: nothing is left to tell, and nobody to tell it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # noqa: BLE001  # the last boundary: a person gets words, not a traceback
+        if os.environ.get(DEBUG_ENV):
+            traceback.print_exc()
+        click.echo(told(error, debug_env=DEBUG_ENV), err=True)
+        return exit_code(error)
+    return 0

@@ -1,0 +1,79 @@
+"""The chat model a deployment names."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping, Sequence
+
+from symfonic.host.structure import did_you_mean
+from symfonic.kernel.errors import ConfigError
+
+__all__ = ["construct", "import_class"]
+
+_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
+def import_class(use: str, contributed: Sequence[str]) -> type:
+    """The class ``module:Class`` names.
+
+    Args:
+        use: ``[model] use``, which named no contributed model.
+        contributed: The ids selected plugins contribute, for the hint.
+
+    Raises:
+        ConfigError: It is not spelt so, the module cannot be imported, or has no such class.
+    """
+    if not _CLASS.fullmatch(use):
+        raise ConfigError([f"model.use: {use!r} is neither a selected plugin's model nor module:Class; {_hint(use, contributed)}"])
+    module_name, _, path = use.partition(":")
+    try:
+        found: object = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise ConfigError([f"model.use: importing {module_name} needs {error.name}, which is not installed"]) from error
+        distribution = module_name.partition(".")[0].replace("_", "-")
+        text = f"model.use: there is no module {module_name!r}; pip install {distribution}, or {_hint(use, contributed)}"
+        raise ConfigError([text]) from error
+    except (Exception, SystemExit) as error:
+        raise ConfigError([f"model.use: importing {module_name} raised {type(error).__name__}: {error}"]) from error
+    for step in path.split("."):
+        if not hasattr(found, step):
+            names = [name for name in dir(found) if not name.startswith("_")]
+            raise ConfigError([f"model.use: {module_name} has no {path}; {did_you_mean(step, names)}"])
+        found = getattr(found, step)
+    if not isinstance(found, type):
+        raise ConfigError([f"model.use: {use} is a {type(found).__name__}, wanted a chat model class"])
+    return found
+
+
+def _hint(use: str, contributed: Sequence[str]) -> str:
+    return did_you_mean(use, contributed) if contributed else "select a plugin that contributes models"
+
+
+def construct(model_class: type, options: Mapping[str, object]) -> object:
+    """An instance of a chat model class.
+
+    Raises:
+        ConfigError: The class refuses its options. No option's value is shown, since one may be a key.
+    """
+    try:
+        return model_class(**options)
+    except Exception as error:
+        problems = _validation_problems(error) or [f"{type(error).__name__}: {_without_values(str(error), options)}"]
+        raise ConfigError([f"model.options: {model_class.__name__}: {problem}" for problem in problems]) from None
+
+
+def _validation_problems(error: Exception) -> list[str]:
+    """What pydantic found, without the inputs it would print."""
+    errors = getattr(error, "errors", None)  # pydantic's ValidationError, told apart without importing pydantic
+    if not callable(errors):
+        return []
+    return [f"{'.'.join(map(str, found['loc'])) or 'options'}: {found['msg']}" for found in errors(include_input=False)]
+
+
+def _without_values(text: str, options: Mapping[str, object]) -> str:
+    for value in options.values():
+        if isinstance(value, str) and len(value) > 3:  # noqa: PLR2004  # shorter ones are words, not keys
+            text = text.replace(value, "...")
+    return text

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-import attrs
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import ToolOutputMixin
@@ -465,6 +464,20 @@ def test_trn_3_tool_events_show_results_after_post_tool(turns: Turns) -> None:
     assert "iban" not in str(ended.events)
 
 
+def test_stg_7_a_replacement_that_is_no_json_crashes_its_stage(turns: Turns) -> None:
+    """Content no model can be sent is the stage's fault; the tool's own result stays."""
+
+    async def replace(_: object) -> Replace:
+        return Replace([{"type": "text", "text": object()}])
+
+    plan = compile_plan(
+        model=ScriptedModel(call_tool("a")), tools=[a], **guarded(Phase.POST_TOOL, Effect.TOOL_RESULT_REPLACE, replace)  # type: ignore[arg-type]
+    )
+    ended = turns.stream(plan)
+    assert isinstance(ended.cause, StageCrashed)
+    assert results(ended)[0].content == "a0"
+
+
 def test_pre_5_post_tool_runs_for_failed_and_refused_calls_too(turns: Turns) -> None:
     """Each call of an offered tool reaches post-tool with its result: run, failed, refused and misfit ones."""
     seen: list[tuple[str, str]] = []
@@ -556,13 +569,10 @@ def test_stg_8_amended_arguments_that_are_no_json_still_run_and_are_told(turns: 
     loose = StructuredTool(
         name="t", description="d", args_schema={"title": "t", "type": "object", "properties": {"o": {}}}, coroutine=run
     )
-    odd = {"o": {(1, 2): Unprintable()}}
+    odd = {"o": {(1, 2): object()}}
 
     async def amend(_: object) -> Amend:
         return Amend(odd)
-
-    async def main_plan() -> None:
-        return None
 
     plan = compile_plan(
         model=ScriptedModel(call_tool("t", o=1), "ok"),
@@ -572,17 +582,6 @@ def test_stg_8_amended_arguments_that_are_no_json_still_run_and_are_told(turns: 
     ended = turns.run(plan)
     assert ended.failed is None
     assert len(seen) == 1
-
-
-@attrs.frozen
-class Loud:
-    """A sink that asks for everything."""
-
-    seen: list[object] = attrs.field(factory=list)
-
-    def emit(self, event: object) -> None:
-        """Keep it."""
-        self.seen.append(event)
 
 
 def test_trn_6_a_call_outside_the_offered_names_lists_what_is_offered(turns: Turns) -> None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Self
 
 import attrs
 
-from symfonic.host.build import Code
 from symfonic.host.config import Deployment, PluginTable, PromptTable, find_config, is_plugin_id, load_deployment
 from symfonic.host.lifecycle import Generation
 from symfonic.host.provenance import Contributor, Provenance
 from symfonic.host.registry import Source, load_plugins
 from symfonic.host.selection import Selected, left_out, refuse, select
+from symfonic.host.workbench import Code
 from symfonic.kernel.errors import ConfigError, HostClosed, SymfonicError, TurnFailed
 from symfonic.kernel.limits import Limits
 from symfonic.kernel.phases import Effect

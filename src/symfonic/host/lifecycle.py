@@ -10,10 +10,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from symfonic.host.build import Built, Code, build
+from symfonic.host.build import Built, build
 from symfonic.host.config import Deployment
 from symfonic.host.provenance import Provenance
 from symfonic.host.registry import LoadedPlugin
+from symfonic.host.workbench import Code
 from symfonic.kernel.errors import StageCrashed, TurnFailed
 
 if TYPE_CHECKING:

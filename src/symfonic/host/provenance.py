@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import attrs
 
-__all__ = ["CODE", "Contributor", "Provenance"]
+__all__ = ["CODE", "HOST", "Contributor", "Provenance"]
 
 
 @attrs.frozen
@@ -27,12 +27,14 @@ class Contributor:
     def __str__(self) -> str:
         """As errors and listings name it."""
         if not self.plugin:
-            return "the deployment's code"
+            return "the host itself" if self.dist else "the deployment's code"
         return f"plugin {self.plugin} ({self.dist} {self.version})" if self.dist else f"plugin {self.plugin}"
 
 
 CODE = Contributor()
 """The deployment's own code."""
+HOST = Contributor(dist="symfonic-kernel")
+"""What the host brings itself."""
 
 
 def _read_only(given: Mapping[str, Contributor]) -> Mapping[str, Contributor]:

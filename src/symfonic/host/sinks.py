@@ -57,11 +57,13 @@ class NamedSink:
         name: As the file names it.
         sink: The sink itself.
         deltas: Whether it wants deltas.
+        queued: Whether it is slow and wants a queue.
     """
 
     name: str
     sink: EventSink
     deltas: bool = False
+    queued: bool = False
 
 
 class SinksFailed(Exception):

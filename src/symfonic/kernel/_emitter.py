@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Callable
 from time import time
 from uuid import uuid4
@@ -60,6 +61,6 @@ class Emitter:
     def _tell_sink(self, made: Event) -> None:
         try:
             self._sink.emit(made.for_sink(record_text=self._record_text))  # type: ignore[union-attr]  # checked by the caller
-        except Exception as error:  # noqa: BLE001  # the fault boundary of event sinks: a broken one never breaks a turn
+        except (Exception, SystemExit, CancelledError) as error:  # noqa: BLE001  # the fault boundary of event sinks: a broken one never breaks a turn
             self.sink_failures += 1
             self.sink_error = self.sink_error or f"{type(error).__name__}"

@@ -72,6 +72,7 @@ class Turn:
         self._batch: ToolBatch | None = None
         self._handed = _handed(request) if plan.stage_program.stages else request
         self._begun = perf_counter()
+        self._cancels = 0
 
     def partial(self) -> TurnResult:
         """A valid result so far, as if the turn were cancelled now."""
@@ -86,6 +87,7 @@ class Turn:
             asyncio.CancelledError: When cancelled, after settle.
         """
         self._record.stop_reason = "completed"
+        self._cancels = _cancels()
         fault: BaseException | None = None
         try:
             async with asyncio.timeout(self._plan.limits.turn_s) as limit:
@@ -122,6 +124,8 @@ class Turn:
         )
         limit = self._plan.limits.rounds
         while limit is None or self._record.rounds < limit:
+            if _cancels() > self._cancels:
+                raise asyncio.CancelledError  # a tool or a handler swallowed it; the turn is over all the same
             if await self._round():
                 return
         self._record.stop_reason = "round_limit"
@@ -396,6 +400,12 @@ _END_REASONS = {
     "cancelled": "the turn was cancelled",
     "failed": "the turn failed",
 }
+
+
+def _cancels() -> int:
+    """How often the current task was asked to cancel itself."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
 def _handed(request: TurnRequest) -> TurnRequest:

@@ -195,7 +195,7 @@ class ToolBatch:
 
     def _tell_returned(self, call: ToolCall, outcome: ToolOutcome, elapsed_s: float) -> None:
         message = self.results[str(call["id"])]
-        content = message.content if isinstance(message.content, str) else json.dumps(message.content, default=str)
+        content = message.content if isinstance(message.content, str) else json.dumps(message.content)
         self.tell(
             ToolReturned,
             tool=call["name"],
@@ -251,6 +251,9 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _size(args: Mapping[str, object]) -> int:
-    return len(json.dumps(args, ensure_ascii=False, default=str))
+    try:
+        return len(json.dumps(args, ensure_ascii=False, default=str))
+    except Exception:  # noqa: BLE001  # a stage may amend to objects without a text; a size is no reason to end the turn
+        return 0
 
 

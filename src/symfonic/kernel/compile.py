@@ -147,7 +147,7 @@ def _grant_problems(stages: Sequence[Stage], grants: frozenset[str]) -> list[Pla
     known = frozenset(Effect)
     problems: list[PlanError] = []
     for grant in sorted(grants - known, key=str):
-        close = get_close_matches(str(grant), sorted(known), n=1)
+        close = get_close_matches(str(grant), sorted(map(str, known)), n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
         problems.append(EffectError(f"the unknown effect {grant!r} is granted; {hint}"))
     for stage in stages:

@@ -223,9 +223,9 @@ def is_async_callable(call: object) -> bool:
 
 
 def _abandoned_note(handler: _AsyncHandler) -> str:
-    if not isinstance(handler, _SyncHandler):
-        return ""
-    return f"; its thread cannot be cancelled and is abandoned ({workers().abandoned} abandoned now)"
+    """Empty too where a sync handler's thread has ended already, and what took too long was what it returned."""
+    abandoned = workers().abandoned if isinstance(handler, _SyncHandler) else 0
+    return f"; its thread cannot be cancelled and is abandoned ({abandoned} abandoned now)" if abandoned else ""
 
 
 _OUTCOME_EFFECTS: tuple[tuple[type, Effect], ...] = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -73,8 +74,16 @@ async def run_post_tool(
         if not isinstance(outcome, Replace):
             message = f"stage {stage.name!r} answered with a {type(outcome).__name__}; wanted Replace or None"
             raise TypeError(message)
-        content = outcome.content if isinstance(outcome.content, str) else [copy_data(block) for block in outcome.content]
-        current = current.model_copy(update={"content": scrub(content)})
+        current = current.model_copy(update={"content": scrub(_sendable(outcome.content))})
 
     traces = await run_phase(plan, Phase.POST_TOOL, context_for, handlers=handlers, apply=apply)
     return current, traces
+
+
+def _sendable(content: str | Sequence[Mapping[str, object]]) -> str | list[Mapping[str, object]]:
+    """A copy of the content; what is no JSON can be sent to no model, and the stage crashed."""
+    if isinstance(content, str):
+        return content
+    blocks = [copy_data(block) for block in content]
+    json.dumps(blocks)
+    return blocks

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
-from langchain_core.messages import BaseMessage
 
 from symfonic.kernel._copies import copy_messages
 from symfonic.kernel._runner import StagePlan, run_phase
 from symfonic.kernel.phases import Phase
+from symfonic.kernel.transcript import is_message
 
 if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
     from symfonic.kernel.dispatch import StageTrace
     from symfonic.kernel.ports import Handler
     from symfonic.kernel.request import TurnRequest
@@ -64,8 +66,8 @@ async def run_prompt_assembly(
         return PromptAssemblyContext(plan, request, stage, resolved, copy_messages(transcript))
 
     def apply(stage: Stage, outcome: object) -> None:
-        given = [outcome] if isinstance(outcome, BaseMessage) else outcome
-        if not isinstance(given, Sequence) or not all(isinstance(message, BaseMessage) for message in given):
+        given = [outcome] if is_message(outcome) else outcome
+        if not isinstance(given, Sequence) or not all(is_message(message) for message in given):
             message = f"stage {stage.name!r} answered with a {type(outcome).__name__}; wanted a message or a sequence of messages"
             raise TypeError(message)
         added.extend(copy_messages(given) or ())

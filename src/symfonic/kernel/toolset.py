@@ -8,10 +8,11 @@ import json
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from types import MappingProxyType
+from typing import TypeGuard
 
 import attrs
 from langchain_core.messages import ToolCall, ToolMessage
@@ -20,11 +21,13 @@ from langchain_core.tools import BaseTool, StructuredTool, Tool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ValidationError
 
+from symfonic.kernel._copies import copy_data
 from symfonic.kernel._palette_values import is_provider_run, tool_name
 from symfonic.kernel._text import scrub
 from symfonic.kernel._workers import workers
 from symfonic.kernel.dispatch import is_async_callable
 from symfonic.kernel.errors import PaletteError, PlanError, ToolNameError
+from symfonic.kernel.events import plain
 
 __all__ = ["PlanTool", "RunnerKind", "ToolOutcome", "Toolset", "tool_problems"]
 
@@ -81,11 +84,13 @@ class PlanTool:
     @cached_property
     def runner(self) -> BaseTool:
         """The LangChain tool that runs a call."""
+        if isinstance(self.given, StructuredTool | Tool) and self.given.coroutine is not None:
+            return self.given.model_copy(update={"coroutine": _without_exit(self.given.coroutine)})
         if isinstance(self.given, BaseTool):
             return self.given
         call: Callable[..., object] = self.given  # type: ignore[assignment]  # compile refused what cannot be called
         described = inspect.getdoc(call) or self.name
-        shape = {"coroutine": call} if is_async_callable(call) else {"func": call}
+        shape = {"coroutine": _without_exit(call)} if is_async_callable(call) else {"func": call}  # type: ignore[arg-type]  # found to be async
         return StructuredTool.from_function(
             **shape,  # type: ignore[arg-type]  # one of the two, as LangChain wants it
             name=self.name,
@@ -120,8 +125,12 @@ class PlanTool:
             return None
         if self.runner.args_schema is None and not isinstance(self.runner, StructuredTool):
             return None  # a single-input Tool, or a subclass whose schema LangChain infers at the call
-        schema = self.runner.tool_call_schema
-        return schema if isinstance(schema, type) and issubclass(schema, BaseModel) else None
+        schema, whole = self.runner.tool_call_schema, self.runner.args_schema
+        if not _is_model(schema):
+            return None
+        # LangChain's schema of a call is a copy without the deployment's own validators: where nothing is injected, the
+        # class it was made from is what the model's arguments must fit.
+        return whole if _is_model(whole) and whole.model_fields.keys() == schema.model_fields.keys() else schema
 
     def argument_problem(self, args: Mapping[str, object]) -> str | None:
         """What is wrong with these arguments, in words for the model; None when they fit, or cannot be checked."""
@@ -146,7 +155,7 @@ class PlanTool:
         """
         try:
             async with asyncio.timeout(timeout_s) as limit:
-                output = await self._invoke(call, config)
+                return _outcome(self.name, call, await self._invoke(call, config))
         except TimeoutError as error:
             if not limit.expired():
                 return _failed(call, error, show_errors=show_errors)
@@ -157,15 +166,44 @@ class PlanTool:
             if task is None or task.cancelling():
                 raise
             return _failed(call, error, show_errors=show_errors)  # the tool raised it by itself: nobody cancelled us
+        except _Exited as exited:
+            return _failed(call, exited.error, show_errors=show_errors)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the fault boundary of tools; sys.exit() in a tool ends no turn
             return _failed(call, error, show_errors=show_errors)
-        return _outcome(self.name, call, output)
 
     async def _invoke(self, call: ToolCall, config: RunnableConfig | None) -> object:
-        given = {**call, "type": "tool_call"}
+        given = {**call, "args": copy_data(call["args"]), "type": "tool_call"}  # a tool may change what it is handed
         if self._is_sync:
             return await workers().run(partial(self.runner.invoke, given, config))
         return await self.runner.ainvoke(given, config)
+
+
+class _Exited(Exception):
+    """An async tool called ``sys.exit()``."""
+
+    def __init__(self, error: SystemExit) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
+def _without_exit(coroutine: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+    """The same function, whose SystemExit is an ordinary exception.
+
+    LangChain runs a coroutine in a task of its own, and asyncio stops the whole loop for a SystemExit in a task.
+    """
+
+    @wraps(coroutine)
+    async def run(*args: object, **kwargs: object) -> object:
+        try:
+            return await coroutine(*args, **kwargs)
+        except SystemExit as error:
+            raise _Exited(error) from error
+
+    return run
+
+
+def _is_model(schema: object) -> TypeGuard[type[BaseModel]]:
+    return isinstance(schema, type) and issubclass(schema, BaseModel)
 
 
 def error_message(call: Mapping[str, object], text: str) -> ToolMessage:
@@ -192,9 +230,20 @@ def _outcome(name: str, call: ToolCall, output: object) -> ToolOutcome:
     if not isinstance(output, ToolMessage):
         text = f"{name} returned a {type(output).__name__}, which cannot be a tool result here"
         return ToolOutcome(message=error_message(call, text), status="error", error_type=type(output).__name__)
-    update = {"tool_call_id": call["id"], "name": output.name or name, "content": scrub(output.content)}
-    message = output.model_copy(update=update)
-    return ToolOutcome(message=message, status="error" if message.status == "error" else "success")
+    status = "error" if output.status == "error" else "success"
+    content = "" if output.content is None else _sendable(output.content)
+    fields = {name: _sendable(getattr(output, name)) for name in ("additional_kwargs", "response_metadata")}
+    update = {**fields, "tool_call_id": call["id"], "name": output.name or name, "content": content, "status": status}
+    return ToolOutcome(message=output.model_copy(update=update), status=status)
+
+
+def _sendable(value: object) -> object:
+    """As it is if JSON can write it, else with texts in the place of what it cannot; no lone surrogates."""
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        value = plain(value)
+    return scrub(value)
 
 
 class Toolset:

@@ -45,6 +45,11 @@ def as_transcript(given: Transcript | Sequence[BaseMessage] | None) -> Transcrip
     return given if isinstance(given, Transcript) else Transcript(given)
 
 
+def is_message(value: object) -> bool:
+    """Whether a value is a LangChain message, told without importing LangChain."""
+    return isinstance(getattr(value, "type", None), str) and hasattr(value, "content") and hasattr(value, "model_copy")
+
+
 def is_ai(message: BaseMessage) -> bool:
     """Whether the model wrote this message, streamed or whole."""
     return message.type in ("ai", "AIMessageChunk")

@@ -5,10 +5,18 @@ Importing it loads neither langchain_core nor any plugin.
 
 from symfonic.kernel.effects import Amend, Effect, Refuse, Replace, Resolution
 from symfonic.kernel.errors import ConfigError, PaletteError, PluginError
+from symfonic.kernel.events import Event
 from symfonic.kernel.forcing import BindRequest, Bound, ForcingSupport
 from symfonic.kernel.palette import NOTHING, ToolPalette, tool_name
 from symfonic.kernel.phases import Phase
+from symfonic.kernel.post_model import PostModelContext
+from symfonic.kernel.post_tool import PostToolContext
+from symfonic.kernel.pre_model import PreModelContext
+from symfonic.kernel.pre_tool import PreToolContext
+from symfonic.kernel.prompt_assembly import PromptAssemblyContext
 from symfonic.kernel.request import TurnRequest
+from symfonic.kernel.resolve import ResolveContext
+from symfonic.kernel.settle import SettleContext
 from symfonic.plugin._descriptors import (
     BuildContext,
     ChatModel,
@@ -36,6 +44,7 @@ __all__ = [
     "ConfigError",
     "Contribution",
     "Effect",
+    "Event",
     "EventSink",
     "ForcingProvider",
     "ForcingSupport",
@@ -44,13 +53,20 @@ __all__ = [
     "PaletteError",
     "Phase",
     "PluginError",
+    "PostModelContext",
+    "PostToolContext",
+    "PreModelContext",
+    "PreToolContext",
+    "PromptAssemblyContext",
     "Refuse",
     "Replace",
     "Resolution",
+    "ResolveContext",
     "Route",
     "RoutedTool",
     "Router",
     "RouterShelf",
+    "SettleContext",
     "StageHandler",
     "ToolPalette",
     "Tools",

@@ -7,10 +7,10 @@ async context manager that is entered when the generation starts and left when i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Never, Protocol, TypeVar
 
 import attrs
 
@@ -32,12 +32,12 @@ __all__ = [
     "Tools",
 ]
 
-C = TypeVar("C")
+C = TypeVar("C", covariant=True)
 
-Route = Callable[..., Awaitable[Sequence[RoutedTool] | None]]
+Route = Callable[..., Coroutine[object, object, Sequence[RoutedTool] | None]]
 """A router at work: ``async (turn)`` or ``async (turn, window)`` to rows in order of preference, or None to decline.
 
-``turn`` is the TurnRequest, ``window`` the messages before and including this prompt.
+``turn`` is the TurnRequest, ``window`` the messages that are sent, this turn's prompt last.
 """
 
 
@@ -61,14 +61,24 @@ class RouterShelf(Protocol):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Ids of all contributed routers, in file order."""
+        """Ids of all contributed routers, in file order: as declared, or ``plugin.id`` where two plugins share one."""
 
     def take(self, router: str) -> Route:
-        """One router, by id. Taking it says that it is used; a router nobody takes is an error at start.
+        """One router, by id or ``plugin.id``. Taking it says that it is used; one nobody takes is an error at start.
 
         Raises:
             KeyError: No selected plugin contributes it.
         """
+
+
+class _EmptyShelf:
+    """No routers: while they are not built yet, and in an author's own tests."""
+
+    ids: tuple[str, ...] = ()
+
+    def take(self, router: str) -> Route:
+        """Nothing can be taken."""
+        raise KeyError(router)
 
 
 @attrs.frozen(kw_only=True)
@@ -77,6 +87,7 @@ class BuildContext(Generic[C]):
 
     Args:
         plugin: The id the plugin is selected under.
+        contribution: The id of the descriptor whose factory is called, so that one factory can serve several.
         config: An instance of the descriptor's config class, made from ``[plugin.config]``; None without a class.
         tools: The plan's tools in plan order; empty while tools themselves are built.
         tool_names: Their names, in the same order.
@@ -85,15 +96,16 @@ class BuildContext(Generic[C]):
         root: The folder paths in the configuration are relative to.
     """
 
-    plugin: str
+    plugin: str = ""
+    contribution: str = ""
     config: C
     tools: tuple[object, ...] = ()
     tool_names: tuple[str, ...] = ()
-    routers: RouterShelf
+    routers: RouterShelf = _EmptyShelf()
     options: Mapping[str, object] = attrs.field(
         factory=dict, converter=lambda given: MappingProxyType(dict(given)), repr=False
     )
-    root: Path
+    root: Path = Path()
 
 
 def _ids(value: Iterable[str] | str) -> tuple[str, ...]:
@@ -112,7 +124,7 @@ class Contribution:
     """
 
     id: str
-    factory: Callable[[BuildContext[object]], object]
+    factory: Callable[[BuildContext[Never]], object]
     config: type | None = attrs.field(default=None, kw_only=True)
     summary: str = attrs.field(default="", kw_only=True)
 
@@ -131,8 +143,21 @@ class Router(Contribution):
 class StageHandler(Contribution):
     """A stage and its handler; the factory returns the handler, an async callable of the phase's context.
 
-    Its stage is named ``plugin.id``; before and after name stages so too. The other fields are those of
-    :class:`symfonic.kernel.stages.Stage`.
+    Its stage is named ``plugin.id``; before and after name stages so too, or stages of the same plugin by their id
+    alone. The other fields are those of :class:`symfonic.kernel.stages.Stage`.
+
+    Phase, the context its handler is handed, and what it may return beside None:
+
+    - resolve, ResolveContext: the value of the capability it resolves, or a Resolution
+    - prompt-assembly, PromptAssemblyContext: a message or messages (effect ``messages.add``)
+    - pre-model, PreModelContext: anything; it is recorded and applied to nothing
+    - post-model, PostModelContext: anything; it is recorded and applied to nothing
+    - pre-tool, PreToolContext: Amend (``tool_call.amend``) or Refuse (``tool_call.refuse``)
+    - post-tool, PostToolContext: Replace (``tool_result.replace``)
+    - settle, SettleContext: anything; it is recorded and applied to nothing
+
+    A pre-tool stage that may refuse runs after those that may only amend, unless before or after say otherwise: a guard
+    judges the call as it will be run.
     """
 
     phase: Phase | str = attrs.field(kw_only=True)
@@ -163,7 +188,8 @@ class EventSink(Contribution):
     """A sink; the factory returns an object with ``emit(event)``.
 
     Args:
-        queued: ``emit`` may be slow: the host calls it on a thread of its own, behind a bounded queue.
+        queued: ``emit`` may be slow: the host calls it on a thread of its own, behind a bounded queue that is flushed
+            before the sink's own context manager is left.
         deltas: Whether text, reasoning and tool-call deltas are wanted too.
     """
 

@@ -31,10 +31,10 @@ _hookspec = pluggy.HookspecMarker(PROJECT)
 
 
 class HookSpecs:
-    """The hooks a plugin may implement. Methods have no self: plugins implement them as module functions."""
+    """The hooks a plugin may implement, as functions of its module that take ``context`` alone."""
 
     @_hookspec
-    def symfonic_tools(context: HookContext) -> Sequence[Tools] | None:  # noqa: N805  # see the class docstring
+    def symfonic_tools(self, context: HookContext) -> Sequence[Tools] | None:
         """Contribute tools.
 
         When: once for each start or reload, first, since everything else may look at the tools.
@@ -44,7 +44,7 @@ class HookSpecs:
         """
 
     @_hookspec
-    def symfonic_routers(context: HookContext) -> Sequence[Router] | None:  # noqa: N805  # see the class docstring
+    def symfonic_routers(self, context: HookContext) -> Sequence[Router] | None:
         """Contribute routers, which say which tools to offer a turn.
 
         When: once for each start or reload, after the tools are built.
@@ -54,7 +54,7 @@ class HookSpecs:
         """
 
     @_hookspec
-    def symfonic_stages(context: HookContext) -> Sequence[StageHandler] | None:  # noqa: N805  # see the class docstring
+    def symfonic_stages(self, context: HookContext) -> Sequence[StageHandler] | None:
         """Contribute stage handlers; a resolver is a stage at phase resolve.
 
         When: once for each start or reload, after tools and routers are built.
@@ -64,7 +64,7 @@ class HookSpecs:
         """
 
     @_hookspec
-    def symfonic_forcing_providers(context: HookContext) -> Sequence[ForcingProvider] | None:  # noqa: N805  # see the class docstring
+    def symfonic_forcing_providers(self, context: HookContext) -> Sequence[ForcingProvider] | None:
         """Contribute what knows how a family of models takes a forced tool choice.
 
         When: once for each start or reload; each provider is asked about the plan's model then, never in a turn.
@@ -74,7 +74,7 @@ class HookSpecs:
         """
 
     @_hookspec
-    def symfonic_chat_models(context: HookContext) -> Sequence[ChatModel] | None:  # noqa: N805  # see the class docstring
+    def symfonic_chat_models(self, context: HookContext) -> Sequence[ChatModel] | None:
         """Contribute chat models, chosen by ``[model] use = "plugin:id"``.
 
         When: once for each start or reload; only the chosen one is built.
@@ -84,7 +84,7 @@ class HookSpecs:
         """
 
     @_hookspec
-    def symfonic_event_sinks(context: HookContext) -> Sequence[EventSink] | None:  # noqa: N805  # see the class docstring
+    def symfonic_event_sinks(self, context: HookContext) -> Sequence[EventSink] | None:
         """Contribute event sinks.
 
         When: once for each start or reload; built last.

@@ -188,14 +188,14 @@ def test_plugins_refused_splits_and_stays_what_it_is() -> None:
     assert isinstance(group, PluginError)
     assert (group.plugin, group.dist, group.reason) == ("", "", "failed")
     assert str(group) == (
-        "plugins refused, 2 problems:\n"
+        "the deployment is refused, 2 problems:\n"
         "  - plugin 'acme' (acme-router 1.2), import-failed: boom\n"
         "  - plugin 'other', missing: gone"
     )
     matched, rest = group.split(lambda e: isinstance(e, PluginError) and e.reason == "missing")
     assert isinstance(matched, PluginsRefused)
     assert isinstance(rest, PluginsRefused)
-    assert str(matched) == "plugins refused: plugin 'other', missing: gone"
+    assert str(matched) == "the deployment is refused: plugin 'other', missing: gone"
     assert rest.exceptions == (first,)
 
 

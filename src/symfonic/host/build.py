@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,6 +13,7 @@ import attrs
 
 from symfonic.host.config import Deployment
 from symfonic.host.digests import config_digests
+from symfonic.host.engine import engine
 from symfonic.host.forcing import ForcingAnswer, ask_forcing
 from symfonic.host.models import construct, import_class
 from symfonic.host.provenance import CODE, HOST, Contributor, Provenance
@@ -88,7 +90,7 @@ async def build(
     try:
         plan = _compiled(work, model, staged, forcing, sinks)
     except PlanRefused as refused:
-        raise PlanRefused([_blamed(problem, provenance) for problem in refused.exceptions]) from None
+        raise PlanRefused([_blamed(p, provenance) for p in refused.exceptions if isinstance(p, PlanError)]) from None
     return Built(plan=plan, provenance=provenance, sinks=sinks, dropped=staged.dropped)
 
 
@@ -157,6 +159,9 @@ async def _build_sinks(work: Workbench) -> tuple[FanOut, dict[str, Contributor]]
         if not callable(getattr(named.sink, "emit", None)):
             text = f"the event sink {named.name} is a {type(named.sink).__name__}, which has no emit(event)"
             work.problems.append(PluginError(text, plugin=owners[named.name].plugin, reason="failed"))
+        elif inspect.iscoroutinefunction(named.sink.emit):
+            text = f"the event sink {named.name} has an async emit, which nobody would await; make it a plain def"
+            work.problems.append(PluginError(text, plugin=owners[named.name].plugin, reason="failed"))
     return FanOut([_queued(work, named) if named.queued else named for named in sinks]), owners
 
 
@@ -179,11 +184,8 @@ def _queued(work: Workbench, named: NamedSink) -> NamedSink:
 
 
 def _compiled(work: Workbench, model: object, staged: Staged, forcing: ForcingAnswer, sinks: FanOut) -> Plan:
-    # The one deferred place: compile loads langchain_core, which costs 0.7 s and is wanted only once a model exists.
-    from symfonic.kernel.compile import compile_plan
-
     deployment = work.deployment
-    return compile_plan(
+    return engine().compile_plan(
         model=model,
         tools=work.tools,
         stages=staged.stages,

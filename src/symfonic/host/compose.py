@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Self
 import attrs
 
 from symfonic.host.config import Deployment, PluginTable, PromptTable, find_config, is_plugin_id, load_deployment
+from symfonic.host.engine import engine
 from symfonic.host.lifecycle import Generation
 from symfonic.host.provenance import Contributor, Provenance
 from symfonic.host.registry import Source, load_plugins
 from symfonic.host.selection import Selected, left_out, refuse, select
 from symfonic.host.workbench import Code
-from symfonic.kernel.errors import ConfigError, HostClosed, SymfonicError, TurnFailed
+from symfonic.kernel._result import TurnResult
+from symfonic.kernel.errors import ConfigError, HostClosed, HostError, SymfonicError, TurnFailed
 from symfonic.kernel.limits import Limits
 from symfonic.kernel.phases import Effect
 from symfonic.kernel.request import TurnRequest
@@ -24,7 +26,7 @@ from symfonic.kernel.request import TurnRequest
 if TYPE_CHECKING:
     from symfonic.kernel.events import Event
     from symfonic.kernel.plan import Plan
-    from symfonic.kernel.turn import TurnResult, TurnStream
+    from symfonic.kernel.turn import TurnStream
 
 __all__ = ["Host", "HostStream", "Use", "compose"]
 
@@ -79,6 +81,9 @@ class Host:
             PluginError: A plugin cannot be used; with several problems a PluginsRefused that holds all.
             PlanRefused: The contributions do not make a plan.
         """
+        if self._generation is not None:
+            message = "the host is open already; open it once, or make another host"
+            raise HostError(message)
         self._generation = await _start(self._read())
         return self
 
@@ -96,17 +101,13 @@ class Host:
 
     def __enter__(self) -> Self:
         """As ``async with``, for scripts; runs on the process's background loop."""
-        from symfonic.kernel.turn import run_sync  # loads langchain_core: only where a model is wanted
-
-        return run_sync(self.__aenter__())
+        return engine().run_sync(self.__aenter__())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """As the end of ``async with``."""
-        from symfonic.kernel.turn import run_sync  # loads langchain_core: only where a model is wanted
-
-        run_sync(self.__aexit__(kind, error, traceback))
+        engine().run_sync(self.__aexit__(kind, error, traceback))
 
     @property
     def plan(self) -> Plan:
@@ -150,13 +151,11 @@ class Host:
             TurnFailed: As :func:`symfonic.kernel.turn.run_turn`; its text names the plugin of a crashed stage.
             HostClosed: The host is not open.
         """
-        from symfonic.kernel.turn import run_turn  # loads langchain_core: only where a model is wanted
-
         request = _request(prompt, fields)
         generation = self._open
         generation.enter()
         try:
-            return await run_turn(generation.plan, request)
+            return await engine().run_turn(generation.plan, request)
         except TurnFailed as failed:
             raise generation.blamed(failed) from failed.__cause__
         finally:
@@ -168,9 +167,7 @@ class Host:
         Raises:
             InsideRunningLoop: A loop is running on this thread; await :meth:`run` instead.
         """
-        from symfonic.kernel.turn import run_sync  # loads langchain_core: only where a model is wanted
-
-        return run_sync(self.run(prompt, **fields))
+        return engine().run_sync(self.run(prompt, **fields))
 
     def stream(self, prompt: str | TurnRequest, **fields: object) -> HostStream:
         """Work one request to an answer and tell everything on the way; takes what :meth:`run` takes."""
@@ -182,9 +179,15 @@ class Host:
         Raises:
             ConfigError, PluginError, PlanRefused: As entering does; the old plan stays.
         """
-        old = self._open
-        fresh = await _start(self._read())
-        self._generation = fresh
+        if self._open:
+            fresh = await _start(self._read())
+        old, self._generation = self._generation, fresh  # another reload, or the end, may have come in between
+        if old is None:
+            self._generation = None
+            fresh.retire()
+            await fresh.closed()
+            message = "the host was closed while it reloaded"
+            raise HostClosed(message)
         self._retired = [one for one in self._retired if not one.is_closed]
         self._retired.append(old)
         old.retire()
@@ -210,8 +213,6 @@ class HostStream:
     @property
     def partial(self) -> TurnResult:
         """A valid result so far; once the turn has ended, its result."""
-        from symfonic.kernel.turn import TurnResult  # loads langchain_core: only where a model is wanted
-
         return TurnResult(stop_reason="cancelled") if self._inner is None else self._inner.partial
 
     def __aiter__(self) -> AsyncIterator[Event]:
@@ -227,10 +228,8 @@ class HostStream:
         if self._closed:
             raise StopAsyncIteration
         if self._inner is None or self._generation is None:
-            from symfonic.kernel.turn import TurnStream  # loads langchain_core: only where a model is wanted
-
             self._generation = self._current()
-            self._inner = TurnStream(
+            self._inner = engine().stream(
                 self._generation.plan, self._request, on_start=self._generation.enter, on_end=self._generation.leave
             )
         try:
@@ -257,7 +256,7 @@ class HostStream:
 
 def _request(prompt: str | TurnRequest, fields: Mapping[str, object]) -> TurnRequest:
     if isinstance(prompt, TurnRequest):
-        return attrs.evolve(prompt, **fields) if fields else prompt
+        return attrs.evolve(prompt, **fields) if fields else prompt  # type: ignore[arg-type]  # a wrong field is TurnRequest's own TypeError
     return TurnRequest(prompt, **fields)  # type: ignore[arg-type]  # a wrong field is TurnRequest's own TypeError
 
 
@@ -302,7 +301,8 @@ class Use:
     def source(self) -> Source:
         """Where the plugin comes from, as the registry wants it."""
         plugin_id = self.id or _id_of(self.module)
-        grants = () if self.grants is None else tuple(sorted(self.grants))
+        given = (self.grants,) if isinstance(self.grants, str) else self.grants
+        grants = () if given is None else tuple(sorted(given))
         table = PluginTable(id=plugin_id, config=dict(self.config), grants=grants)
         name = getattr(self.module, "__name__", repr(self.module))  # the registry refuses what is no module
         return Source(

@@ -35,6 +35,7 @@ CONFIG_ENV = "SYMFONIC_CONFIG"
 DEFAULT_FILE = "symfonic.toml"
 SCHEMA = 1
 _ID = re.compile(r"[a-z][a-z0-9-]*")
+_HUGE = 10**6  # Python refuses to write numbers of thousands of digits
 
 
 @attrs.frozen(kw_only=True)
@@ -124,10 +125,10 @@ class Deployment:
     schema: int = SCHEMA
     policy: Literal["strict", "degraded"] = "strict"
     model: ModelTable | None = None
-    prompt: PromptTable = PromptTable()
-    limits: Limits = Limits()
-    tools: ToolsTable = ToolsTable()
-    events: EventsTable = EventsTable()
+    prompt: PromptTable = attrs.field(factory=PromptTable)
+    limits: Limits = attrs.field(factory=Limits)
+    tools: ToolsTable = attrs.field(factory=ToolsTable)
+    events: EventsTable = attrs.field(factory=EventsTable)
     plugin: tuple[PluginTable, ...] = ()
 
 
@@ -159,7 +160,7 @@ def load_deployment(path: Path) -> Deployment:
         raise ConfigError([f"cannot be read: {error.strerror or type(error).__name__}"], source=str(path)) from error
     except UnicodeDecodeError as error:
         raise ConfigError([f"is not UTF-8 at byte {error.start}; save it as UTF-8"], source=str(path)) from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
         raise ConfigError([f"is not valid TOML: {error}"], source=str(path)) from error
     return parse_deployment(table, source=str(path))
 
@@ -172,7 +173,8 @@ def parse_deployment(table: Mapping[str, object], *, source: str = "") -> Deploy
     """
     schema = table.get("schema", SCHEMA)
     if schema != SCHEMA or isinstance(schema, bool):
-        raise ConfigError([f"schema: is {schema!r}, this version reads schema {SCHEMA}"], source=source)
+        shown = "a huge number" if isinstance(schema, int) and abs(schema) > _HUGE else repr(schema)
+        raise ConfigError([f"schema: is {shown}, this version reads schema {SCHEMA}"], source=source)
     deployment, problems = structure(table, Deployment)
     if deployment is not None:
         problems = [*_plugin_problems(deployment.plugin)]
@@ -208,7 +210,8 @@ def _plugin_problems(plugins: tuple[PluginTable, ...]) -> list[str]:
 def _version_problem(path: str, version: str | None) -> list[str]:
     if version is None:
         return []
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # only a file that names a version pays for it
+    # Only a file that names a version pays for packaging.
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
 
     try:
         SpecifierSet(version)

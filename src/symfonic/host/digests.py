@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from symfonic.host.registry import LoadedPlugin
 from symfonic.kernel.events import plain
-from symfonic.kernel.phases import Phase
 from symfonic.kernel.stages import Stage
 
 __all__ = ["config_digests", "redacted"]
@@ -20,13 +19,14 @@ SECRET_WORDS = frozenset({"apikey", "auth", "credential", "credentials", "key", 
 
 def config_digests(plugins: Sequence[LoadedPlugin], stages: Sequence[Stage]) -> dict[str, str]:
     """Capability, or plugin id where a plugin resolves none, to the digest of the plugin's configuration."""
-    resolves = {stage.name.partition(".")[0]: str(stage.resolves) for stage in stages if stage.phase is Phase.RESOLVE}
+    resolves = {stage.name.partition(".")[0]: stage.resolves for stage in stages if stage.resolves is not None}
     digests: dict[str, str] = {}
     for plugin in plugins:
         if plugin.config is not None:
+            key = resolves.get(plugin.id, plugin.id)
             text = json.dumps(redacted(plain(plugin.config)), sort_keys=True, default=str)
-            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-            digests[resolves.get(plugin.id, plugin.id)] = digest
+            text = f"{digests.get(key, '')}{text}"  # a plugin may be named as another's capability is: both count
+            digests[key] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return digests
 
 

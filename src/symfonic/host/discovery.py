@@ -44,10 +44,15 @@ class InstalledPlugin:
 
     def kernel_requirement(self) -> str | None:
         """What it requires of the kernel, such as ``>=0.1,<1``; None when it does not say."""
-        from packaging.requirements import InvalidRequirement, Requirement  # paid for by the selected plugins only
+        # Only selected plugins pay for packaging.
+        from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
 
         distribution = self.entry_point.dist
-        for line in (distribution.requires if distribution is not None else None) or ():
+        try:
+            lines = (distribution.requires if distribution is not None else None) or ()
+        except (OSError, UnicodeDecodeError):
+            return None  # half removed: what it needs cannot be told, importing it will say what is gone
+        for line in lines:
             try:
                 requirement = Requirement(line)
             except InvalidRequirement:
@@ -82,7 +87,9 @@ def discover(distributions: Iterable[importlib_metadata.Distribution] | None = N
         distributions: What to look at; default: all that can be imported. One scan costs 10 to 25 ms.
     """
     found: dict[tuple[str, str], list[InstalledPlugin]] = defaultdict(list)
-    for distribution in importlib_metadata.distributions() if distributions is None else distributions:
+    there: Iterable[importlib_metadata.Distribution]
+    there = importlib_metadata.distributions() if distributions is None else distributions  # type: ignore[assignment]  # every finder's class has what Distribution has
+    for distribution in there:
         for plugin in _plugins_of(distribution):
             found[plugin.id, plugin.dist].append(plugin)
     merged = [_merged(same) for same in found.values()]
@@ -96,13 +103,16 @@ def _plugins_of(distribution: importlib_metadata.Distribution) -> list[Installed
         return []  # half removed metadata of some other distribution is no reason to fail here
     if not text or GROUP not in text:
         return []
+    try:
+        points = [point for point in distribution.entry_points if point.group == GROUP]
+    except (TypeError, ValueError):
+        return []  # a file that is no list of entry points
     dist, version, location = _identity(distribution)
     return [
         InstalledPlugin(
             id=point.name, module=point.value, dist=dist, version=version, location=location, entry_point=point
         )
-        for point in distribution.entry_points
-        if point.group == GROUP
+        for point in points
     ]
 
 
@@ -114,7 +124,7 @@ def _identity(distribution: importlib_metadata.Distribution) -> tuple[str, str, 
         return normal_name(match[1]), match[2], folder
     try:
         return normal_name(distribution.name), distribution.version, folder
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, OSError):
         return "unknown", "0", folder
 
 

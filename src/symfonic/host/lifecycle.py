@@ -60,7 +60,7 @@ class Generation:
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        """before and after that name plugins which are not selected, in words."""
+        """Each before and after that names a plugin which is not selected, in words."""
         return self._open.dropped
 
     @property
@@ -99,6 +99,8 @@ class Generation:
                 _log.warning("closing what a plugin opened raised %s: %s", type(error).__name__, error)
             else:
                 ready.set_exception(error)
+        finally:
+            ready.cancel()  # does nothing once it is told; else whoever opens would wait for ever
 
     def enter(self) -> None:
         """A turn begins on this generation."""

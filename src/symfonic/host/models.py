@@ -35,13 +35,16 @@ def import_class(use: str, contributed: Sequence[str]) -> type:
         distribution = module_name.partition(".")[0].replace("_", "-")
         text = f"model.use: there is no module {module_name!r}; pip install {distribution}, or {_hint(use, contributed)}"
         raise ConfigError([text]) from error
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a package does at import is told as its fault
         raise ConfigError([f"model.use: importing {module_name} raised {type(error).__name__}: {error}"]) from error
     for step in path.split("."):
-        if not hasattr(found, step):
+        try:
+            found = getattr(found, step)
+        except AttributeError as error:
             names = [name for name in dir(found) if not name.startswith("_")]
-            raise ConfigError([f"model.use: {module_name} has no {path}; {did_you_mean(step, names)}"])
-        found = getattr(found, step)
+            raise ConfigError([f"model.use: {module_name} has no {path}; {did_you_mean(step, names)}"]) from error
+        except Exception as error:  # a module may import its classes only now
+            raise ConfigError([f"model.use: importing {use} raised {type(error).__name__}: {error}"]) from error
     if not isinstance(found, type):
         raise ConfigError([f"model.use: {use} is a {type(found).__name__}, wanted a chat model class"])
     return found
@@ -60,8 +63,9 @@ def construct(model_class: type, options: Mapping[str, object]) -> object:
     try:
         return model_class(**options)
     except Exception as error:
-        problems = _validation_problems(error) or [f"{type(error).__name__}: {_without_values(str(error), options)}"]
-        raise ConfigError([f"model.options: {model_class.__name__}: {problem}" for problem in problems]) from None
+        problems = _validation_problems(error) or [f"{type(error).__name__}: {error}"]
+        shown = [_without_values(problem, options) for problem in problems]
+        raise ConfigError([f"model.options: {model_class.__name__}: {problem}" for problem in shown]) from None
 
 
 def _validation_problems(error: Exception) -> list[str]:
@@ -72,8 +76,13 @@ def _validation_problems(error: Exception) -> list[str]:
     return [f"{'.'.join(map(str, found['loc'])) or 'options'}: {found['msg']}" for found in errors(include_input=False)]
 
 
-def _without_values(text: str, options: Mapping[str, object]) -> str:
-    for value in options.values():
-        if isinstance(value, str) and len(value) > 3:  # noqa: PLR2004  # shorter ones are words, not keys
-            text = text.replace(value, "...")
+def _without_values(text: str, options: object) -> str:
+    """A text without any of the options' own texts, at any depth."""
+    if isinstance(options, Mapping):
+        options = list(options.values())
+    if isinstance(options, list):
+        for value in options:
+            text = _without_values(text, value)
+    elif isinstance(options, str) and len(options) > 3:  # shorter ones are words, not keys
+        text = text.replace(options, "...")
     return text

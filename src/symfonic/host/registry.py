@@ -115,7 +115,8 @@ def _missing(table: PluginTable, same_id: Sequence[InstalledPlugin], installed: 
 
 
 def _check_versions(table: PluginTable, found: InstalledPlugin) -> None:
-    from packaging.specifiers import SpecifierSet  # only plugins that are selected pay for it
+    # Only selected plugins pay for packaging.
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 
     running = kernel_version()
     required = found.kernel_requirement()
@@ -157,7 +158,7 @@ def _register(manager: pluggy.PluginManager, source: Source) -> list[PluginError
     try:
         module = source.load()
     except (Exception, SystemExit) as error:  # noqa: BLE001  # the fault boundary of imports; sys.exit() at import counts too
-        return [_error(source, f"importing {source.entry_point} raised {type(error).__name__}: {error}", "import-failed")]
+        return [_error(source, f"importing {source.entry_point} raised {_raised(error)}", "import-failed")]
     if not isinstance(module, ModuleType):
         text = f"its entry point {source.entry_point} is a {type(module).__name__}, wanted a module"
         return [_error(source, text, "invalid-hooks")]
@@ -168,7 +169,8 @@ def _register(manager: pluggy.PluginManager, source: Source) -> list[PluginError
         manager.register(module, name=source.table.id)
         manager.check_pending()
     except Exception as error:  # noqa: BLE001  # pluggy's own refusals, whatever their class
-        manager.unregister(name=source.table.id)
+        if manager.has_plugin(source.table.id):
+            manager.unregister(name=source.table.id)
         return [_error(source, str(error), "invalid-hooks")]
     return []
 
@@ -179,6 +181,8 @@ def _hook_problems(module: ModuleType) -> list[str]:
     hooks = 0
     for name, value in vars(module).items():
         if not inspect.isroutine(value):
+            if name in HOOK_KINDS:
+                problems.append(f"{name} is a {type(value).__name__}; make it a plain def")
             continue
         marker = getattr(value, f"{PROJECT}_impl", None)  # set by @hookimpl on a plugin's function
         if marker is None:
@@ -202,10 +206,20 @@ def _hook_fault(name: str, function: Callable[..., object], marker: dict[str, ob
         return [f"{name} is an async function, which nobody would await; make it a plain def"]
     if inspect.isgeneratorfunction(function):
         return [f"{name} is a generator; return a list"]
-    parameters = list(inspect.signature(function).parameters)
-    if parameters != ["context"]:
+    parameters = inspect.signature(function).parameters
+    if list(parameters) != ["context"]:
         return [f"{name} takes ({', '.join(parameters)}); wanted one argument named context"]
+    if str(parameters["context"]).partition(":")[0] != "context" or "=" in str(parameters["context"]):
+        return [f"{name} takes ({parameters['context']}); wanted one plain argument, context, without a default"]
     return []
+
+
+def _raised(error: BaseException) -> str:
+    """Type and text of an error; its text may be impossible to make."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001  # a plugin's own exception class, which may be broken too
+        return type(error).__name__
 
 
 def _ask(manager: pluggy.PluginManager, source: Source) -> LoadedPlugin:
@@ -219,7 +233,7 @@ def _ask(manager: pluggy.PluginManager, source: Source) -> LoadedPlugin:
         try:
             answers = caller(context=context)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the fault boundary of hooks
-            problems.append(f"{hook} raised {type(error).__name__}: {error}")
+            problems.append(f"{hook} raised {_raised(error)}")
             continue
         for answer in answers:
             problems.extend(_answer_problems(hook, kind, answer))
@@ -244,19 +258,19 @@ def _answer_problems(hook: str, kind: type[Contribution], answer: object) -> lis
 
 def _contribution_problems(contributions: Sequence[Contribution]) -> list[str]:
     problems: list[str] = []
-    seen: set[tuple[type, str]] = set()
+    seen: list[tuple[type, str]] = []
     for given in contributions:
         who = f"{type(given).__name__} {given.id!r}"
         if not isinstance(given.id, str) or not is_plugin_id(given.id):
             problems.append(f"{who}: an id is {_ID_RULE}")
         if (type(given), given.id) in seen:
             problems.append(f"{who} is returned twice; give each an id of its own")
-        seen.add((type(given), given.id))
+        seen.append((type(given), given.id))
         if not callable(given.factory):
             problems.append(f"{who}: its factory is a {type(given.factory).__name__}, which cannot be called")
         if given.config is not None and not (isinstance(given.config, type) and attrs.has(given.config)):
             problems.append(f"{who}: its config is {given.config!r}, wanted an attrs class")
-    classes = {given.config for given in contributions if given.config is not None}
+    classes = {given.config for given in contributions if isinstance(given.config, type)}
     if len(classes) > 1:
         named = ", ".join(sorted(str(getattr(c, "__name__", c)) for c in classes))
         problems.append(f"its contributions name several config classes, {named}; a plugin has one")

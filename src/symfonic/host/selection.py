@@ -121,15 +121,15 @@ def plugin_states(
     by_id = {plugin.id: plugin for plugin in installed}
     loaded = {plugin.id: plugin for plugin in selected.loaded} if selected is not None else {}
     for table in deployment.plugin if deployment is not None else ():
-        problem = failed.get(table.id)
+        broken = failed.get(table.id)
         source = loaded[table.id].source if table.id in loaded else None
         known = by_id.get(table.id)
         rows.append(
             PluginState(
                 id=table.id,
-                state="failed" if problem else "active",
-                reason=problem.reason if problem else None,
-                message=str(problem) if problem else None,
+                state="active" if broken is None else "failed",
+                reason=None if broken is None else broken.reason,
+                message=None if broken is None else str(broken),
                 dist=source.contributor.dist if source else known.dist if known else "",
                 version=source.contributor.version if source else known.version if known else "",
                 module=source.entry_point if source else known.module if known else "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
@@ -142,10 +143,8 @@ class QueuedSink:
         if self._closed:
             return
         self._closed = True
-        try:
+        with contextlib.suppress(queue.Full):  # it is stuck: what it holds is told as lost below
             self._queue.put(None, timeout=timeout_s)
-        except queue.Full:
-            pass  # it is stuck: what it holds is told as lost below
         self._thread.join(timeout_s)
         lost = self.dropped + self.failures + self._queue.qsize()
         if lost:

@@ -100,15 +100,15 @@ def _guards_last(stages: Sequence[Stage]) -> tuple[Stage, ...]:
 
     A guard that ran before an amendment would have judged another call than the one that is run.
     """
-    amenders = [stage for stage in stages if stage.phase is Phase.PRE_TOOL and _amends_only(stage)]
-    behind = _reachable(stages)
-    ordered: list[Stage] = []
-    for stage in stages:
-        extra: list[str] = []
-        if stage.phase is Phase.PRE_TOOL and Effect.TOOL_CALL_REFUSE in stage.effects:
-            extra = [one.name for one in amenders if one.name not in behind(stage.name) and one.name not in stage.after]
-        ordered.append(attrs.evolve(stage, after=(*stage.after, *extra)) if extra else stage)
-    return tuple(ordered)
+    here = sorted((stage for stage in stages if stage.phase is Phase.PRE_TOOL), key=lambda stage: stage.name)
+    amenders = [stage.name for stage in here if _amends_only(stage)]
+    ordered = {stage.name: stage for stage in stages}
+    for guard in here:  # by name and one at a time: what is added for one counts for the next, so that no circle comes of it
+        if Effect.TOOL_CALL_REFUSE in guard.effects:
+            behind = _reachable(tuple(ordered.values()))(guard.name)
+            extra = [name for name in amenders if name not in behind and name not in guard.after]
+            ordered[guard.name] = attrs.evolve(guard, after=(*guard.after, *extra))
+    return tuple(ordered[stage.name] for stage in stages)
 
 
 def _amends_only(stage: Stage) -> bool:

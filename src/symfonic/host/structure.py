@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Literal, TypeVar, get_args, get_origin
 
@@ -57,7 +57,7 @@ def _kind(value: object) -> str:
     return _KINDS.get(type(value), f"a {type(value).__name__}")
 
 
-def _scalar(kind: type) -> object:
+def _scalar(kind: type) -> Callable[[object, object], object]:
     def check(value: object, _: object) -> object:
         fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
         if not fits or (isinstance(value, bool) and kind is not bool):
@@ -117,16 +117,25 @@ def _literal(value: object, wanted: object) -> object:
     return value
 
 
-def _class(wanted: type) -> object:
+def _class(wanted: type[T]) -> Callable[[object, type[T]], T]:
     fill = make_dict_structure_fn(wanted, _converter, _cattrs_forbid_extra_keys=True)
 
-    def check(value: object, into: type) -> object:
+    def check(value: object, into: type[T]) -> T:
         if not isinstance(value, Mapping):
             message = f"is {_kind(value)}, wanted a table"
             raise TypeError(message)
         return fill(value, into)
 
     return check
+
+
+def _is_sequence(wanted: object) -> bool:
+    return (get_origin(wanted) or wanted) is tuple
+
+
+def _is_literal(wanted: object) -> bool:
+    origin: object = get_origin(wanted)
+    return origin is Literal
 
 
 def _is_mapping(wanted: object) -> bool:
@@ -139,8 +148,8 @@ def _make_converter() -> Converter:
     for kind in _WANTED:
         converter.register_structure_hook(kind, _scalar(kind))
     converter.register_structure_hook_func(lambda wanted: wanted is object, lambda value, _: value)
-    converter.register_structure_hook_func(lambda wanted: get_origin(wanted) is tuple or wanted is tuple, _sequence)
-    converter.register_structure_hook_func(lambda wanted: get_origin(wanted) is Literal, _literal)
+    converter.register_structure_hook_func(_is_sequence, _sequence)
+    converter.register_structure_hook_func(_is_literal, _literal)
     converter.register_structure_hook_func(_is_mapping, _table)
     converter.register_structure_hook_factory(lambda wanted: isinstance(wanted, type) and attrs.has(wanted), _class)
     return converter
@@ -161,12 +170,19 @@ def _problems(error: BaseException, path: str) -> Iterator[str]:
             yield from _problems(sub, f"{path}{step}" if step.startswith("[") else _join(path, step))
     elif isinstance(error, ForbiddenExtraKeysError):
         known = [field.alias for field in attrs.fields(error.cl) if field.init]
-        for name in sorted(error.extra_fields):
+        for name in sorted(map(str, error.extra_fields)):
             yield f"{_join(path, name)}: unknown key; {did_you_mean(name, known)}"
-    elif isinstance(error, KeyError):
+    elif isinstance(error, KeyError) and error.args and path.endswith(str(error.args[0])):
         yield f"{path}: missing; give it a value"
     else:
-        yield f"{path or 'configuration'}: {error or type(error).__name__}"
+        yield f"{path or 'configuration'}: {_text(error)}"
+
+
+def _text(error: BaseException) -> str:
+    """An error's text; of one of attrs' validators its sentence alone, without the value, which may be a secret."""
+    if len(error.args) > 1 and isinstance(error.args[0], str):
+        return error.args[0].replace(repr(error.args[-1]), _kind(error.args[-1]))
+    return str(error) or type(error).__name__
 
 
 def _join(path: str, name: str) -> str:

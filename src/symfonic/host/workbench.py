@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 from collections.abc import Mapping, Sequence
@@ -116,7 +117,10 @@ class Workbench:
             for problem in error.problems:
                 self.fault(plugin, problem, "misconfigured")
             return None
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # the fault boundary of factories
+        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001  # the fault boundary of factories
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # the start itself is cancelled, not something the factory waited for
             self.fault(plugin, f"the factory of {_kind(given)} raised {type(error).__name__}: {error}")
             return None
         if made is None:

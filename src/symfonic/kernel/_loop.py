@@ -358,12 +358,12 @@ class Turn:
                 interrupted = error
         if running.cancelled():  # the loop itself is being taken down: what is left of the turn still tells its end
             return None, interrupted or asyncio.CancelledError()
-        error = running.exception()
-        if isinstance(error, StageCrashed):
-            self._record.traced(error.traces, None)
-        elif error is None:
+        crash = running.exception()
+        if isinstance(crash, StageCrashed):
+            self._record.traced(crash.traces, None)
+        elif crash is None:
             self._record.traced(running.result(), None)
-        return error, interrupted
+        return crash, interrupted
 
     def _tell_end(self, fault: BaseException | None, result: TurnResult) -> None:
         elapsed_s = perf_counter() - self._begun

@@ -72,7 +72,7 @@ class Binding:
 def _selection(value: Iterable[str] | Nothing | None) -> Names:
     if value is None or value is NOTHING:
         return value
-    return frozenset((value,)) if isinstance(value, str) else frozenset(value)  # type: ignore[arg-type]  # NOTHING is gone here
+    return frozenset((value,)) if isinstance(value, str) else frozenset(value)
 
 
 def _finders(value: Iterable[str] | str) -> frozenset[str]:

@@ -178,9 +178,8 @@ def _seam_problems(
     kind = type(model).__name__
     if not isinstance(model, CallableModel):
         problems.append(HandlerError(f"the model is a {kind}, which has no ainvoke and astream; wanted a LangChain chat model"))
-    elif palette and bind_with is None:
-        if not callable(getattr(model, "bind_tools", None)) or _has_base_bind_tools(model):
-            problems.append(HandlerError(f"{kind} does not implement tool binding; drop the tools or take a model that binds"))
+    elif palette and bind_with is None and not _can_bind(model):
+        problems.append(HandlerError(f"{kind} does not implement tool binding; drop the tools or take a model that binds"))
     if bind_with is not None and not callable(bind_with):
         problems.append(HandlerError(f"bind_with is a {type(bind_with).__name__}, which cannot be called"))
     if event_sink is not None and not callable(getattr(event_sink, "emit", None)):
@@ -188,8 +187,10 @@ def _seam_problems(
     return problems
 
 
-def _has_base_bind_tools(model: object) -> bool:
-    return isinstance(model, BaseChatModel) and type(model).bind_tools is BaseChatModel.bind_tools
+def _can_bind(model: object) -> bool:
+    """Whether the model binds tools; LangChain's base class has a bind_tools that only raises."""
+    only_raises = isinstance(model, BaseChatModel) and type(model).bind_tools is BaseChatModel.bind_tools
+    return callable(getattr(model, "bind_tools", None)) and not only_raises
 
 
 def _limit_problems(limits: Limits) -> list[PlanError]:

@@ -218,7 +218,7 @@ def is_async_callable(call: object) -> bool:
     while isinstance(call, partial):
         call = call.func
     return inspect.iscoroutinefunction(call) or (
-        not inspect.isroutine(call) and not isinstance(call, type) and inspect.iscoroutinefunction(type(call).__call__)  # type: ignore[operator]  # callables only
+        not inspect.isroutine(call) and not isinstance(call, type) and inspect.iscoroutinefunction(type(call).__call__)
     )
 
 
@@ -259,12 +259,10 @@ def _effects_of(stage: Stage, phase: Phase, outcome: object) -> list[Effect]:
 
 
 def _palette_effects(value: object) -> list[Effect]:
-    from_palette = isinstance(value, ToolPalette)
-    names = value.names if from_palette else value
-    effects = [] if names is None else [Effect.TOOLS_NARROW]
-    if from_palette and value.forced is not None:
-        effects.append(Effect.TOOLS_FORCE)
-    return effects
+    if not isinstance(value, ToolPalette):
+        return [] if value is None else [Effect.TOOLS_NARROW]
+    effects = [] if value.names is None else [Effect.TOOLS_NARROW]
+    return effects if value.forced is None else [*effects, Effect.TOOLS_FORCE]
 
 
 def _bare(error: BaseException) -> BaseException:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import attrs
 
+from symfonic.kernel._freeze import read_only
 from symfonic.kernel.phases import PHASES, Effect, Phase
 
 __all__ = [
@@ -28,7 +29,7 @@ EFFECT_PHASES: Mapping[Effect, Phase] = MappingProxyType(
 class Amend:
     """Replace the arguments of a tool call; they are validated against the tool's schema again."""
 
-    args: Mapping[str, object] = attrs.field(converter=dict)
+    args: Mapping[str, object] = attrs.field(converter=read_only)
 
 
 @attrs.frozen
@@ -43,6 +44,10 @@ class Replace:
     """Replace what a tool call answered: a text, or LangChain content blocks."""
 
     content: str | Sequence[Mapping[str, object]]
+
+
+def _optional_names(names: Iterable[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names)
 
 
 def _reasons(why: Mapping[str, Sequence[str]]) -> Mapping[str, tuple[str, ...]]:
@@ -69,7 +74,5 @@ class Resolution:
     value: object = None
     why: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, converter=_reasons)
     declined: str | None = None
-    would_offer: tuple[str, ...] | None = attrs.field(
-        default=None, converter=attrs.converters.optional(lambda names: tuple(names))
-    )
+    would_offer: tuple[str, ...] | None = attrs.field(default=None, converter=_optional_names)
     degraded: bool = False

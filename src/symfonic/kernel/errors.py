@@ -25,7 +25,7 @@ Tools have no class here: a failing tool never ends a turn, the model gets an er
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from symfonic.kernel._result import TurnResult
@@ -125,10 +125,9 @@ class PlanRefused(HostError, ExceptionGroup[PlanError], ValueError):
     Its text holds every finding, so that printing it is enough.
     """
 
-    def __new__(cls, problems: Sequence[PlanError]) -> PlanRefused:
+    def __new__(cls, problems: Sequence[PlanError]) -> Self:
         """Build the group; the message is made from the problems."""
-        self = super().__new__(cls, _summary("the plan is refused", problems), list(problems))
-        return self
+        return super().__new__(cls, _summary("the plan is refused", problems), list(problems))
 
     def __init__(self, problems: Sequence[PlanError]) -> None:
         super().__init__(_summary("the plan is refused", problems), list(problems))
@@ -185,7 +184,7 @@ class PluginError(SymfonicError):
 class PluginsRefused(PluginError, ExceptionGroup[SymfonicError]):
     """Every problem of one start of which at least one is a plugin's, in one error."""
 
-    def __new__(cls, problems: Sequence[SymfonicError]) -> PluginsRefused:
+    def __new__(cls, problems: Sequence[SymfonicError]) -> Self:
         """Build the group; the message is made from the problems."""
         return super().__new__(cls, _summary("the deployment is refused", problems), list(problems))
 

@@ -86,15 +86,11 @@ class Event:
     def _without(self, *marks: str) -> Event:
         fields = attrs.fields(type(self))
         blank = {field.name: None for field in fields if any(field.metadata.get(mark) for mark in marks)}
-        return attrs.evolve(self, **blank) if blank else self
+        return attrs.evolve(self, **blank) if blank else self  # type: ignore[arg-type]  # each of these fields may be None
 
     def to_json(self) -> dict[str, object]:
         """A JSON-ready dict; fields that are None are left out."""
-        row: dict[str, object] = {"name": self.NAME}
-        for name, value in self._items():
-            if value is not None:
-                row[name] = value
-        return row
+        return {"name": self.NAME, **{name: value for name, value in self._items() if value is not None}}
 
     def _items(self) -> Iterator[tuple[str, object]]:
         for field in attrs.fields(type(self)):
@@ -112,8 +108,9 @@ def plain(value: object) -> object:
         return sorted(map(str, value))
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
-    if attrs.has(type(value)):
-        return {field.name: plain(getattr(value, field.name)) for field in attrs.fields(type(value)) if field.repr}
+    kind = type(value)
+    if attrs.has(kind):
+        return {field.name: plain(getattr(value, field.name)) for field in attrs.fields(kind) if field.repr}
     return str(value)
 
 

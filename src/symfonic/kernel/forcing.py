@@ -13,7 +13,7 @@ _CANNOT = frozenset({"refused", "ignored"})
 
 @attrs.frozen
 class ForcingSupport:
-    """Can this model be made to call a named tool first? (PAL-10)
+    """Whether a model can be made to call a named tool first (PAL-10).
 
     Args:
         answer: "honoured", "refused", "ignored" or "unknown".

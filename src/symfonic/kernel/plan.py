@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import NoReturn
@@ -12,6 +12,7 @@ from typing import NoReturn
 import attrs
 import langchain_core
 
+from symfonic.kernel._freeze import read_only
 from symfonic.kernel._palette_values import tool_name
 from symfonic.kernel._projector import PaletteProjector
 from symfonic.kernel.dispatch import StageDispatcher
@@ -25,6 +26,10 @@ __all__ = ["Bindings", "Limits", "Plan"]
 
 KEY_VERSION = "plan-1"
 """Changes when the way the equality key is made changes, so that keys of two ways are never equal by chance."""
+
+
+def _handlers(given: Mapping[str, Handler]) -> Mapping[str, Handler]:
+    return MappingProxyType(dict(given))
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -46,7 +51,7 @@ class Bindings:
     model: object
     palette: PaletteProjector | None
     tools: tuple[object, ...]
-    stage_handlers: Mapping[str, Handler] = attrs.field(converter=lambda given: MappingProxyType(dict(given)))
+    stage_handlers: Mapping[str, Handler] = attrs.field(converter=_handlers)
     event_sink: EventSink | None = None
     record_text: bool = False
     sink_deltas: bool = False
@@ -75,9 +80,7 @@ class Plan:
     effect_grants: frozenset[str]
     limits: Limits
     system: str = ""
-    capabilities: Mapping[str, str] = attrs.field(
-        factory=dict, converter=lambda given: MappingProxyType(dict(given))
-    )
+    capabilities: Mapping[str, object] = attrs.field(factory=dict, converter=read_only)
     show_tool_errors: bool = False
     bindings: Bindings
 
@@ -87,7 +90,7 @@ class Plan:
 
         Computed on first read, since it needs every tool's schema.
         """
-        text = json.dumps(self._declaration(), sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+        text = json.dumps(self._declaration(), sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=plain)
         return f"{KEY_VERSION}:{hashlib.sha256(text.encode()).hexdigest()}"
 
     def _declaration(self) -> dict[str, object]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import attrs
 
+from symfonic.kernel._freeze import read_only
 from symfonic.kernel.errors import GenerationBound
 from symfonic.kernel.resolution import Resolved
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
 __all__ = ["RequestContext", "TurnRequest"]
+
+
+def _listed(messages: Iterable[BaseMessage]) -> tuple[BaseMessage, ...]:
+    return tuple(messages)
 
 
 def _allowed(value: Iterable[str] | None) -> frozenset[str] | None:
@@ -46,11 +50,9 @@ class TurnRequest:
     """
 
     prompt: str = attrs.field(validator=attrs.validators.instance_of(str))
-    history: tuple[BaseMessage, ...] = attrs.field(default=(), converter=tuple)
+    history: tuple[BaseMessage, ...] = attrs.field(default=(), converter=_listed)
     tenant: str | None = None
-    metadata: Mapping[str, object] = attrs.field(
-        factory=dict, converter=lambda given: MappingProxyType(dict(given)), hash=False
-    )
+    metadata: Mapping[str, object] = attrs.field(factory=dict, converter=read_only, hash=False)
     content: tuple[Mapping[str, object] | str, ...] = attrs.field(default=(), converter=_blocks)
     tool_choice: str | None = None
     allowed_tools: frozenset[str] | None = attrs.field(default=None, converter=_allowed)

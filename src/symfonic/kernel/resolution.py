@@ -17,6 +17,10 @@ class Entry:
     value: object
 
 
+def _as_entries(values: Mapping[str, object]) -> Mapping[str, Entry]:
+    return MappingProxyType({name: Entry(value) for name, value in values.items()})
+
+
 @attrs.frozen
 class Resolved:
     """Capability name to its resolution, fixed for the turn.
@@ -25,11 +29,7 @@ class Resolved:
         values: Capability to value. A capability that declined is absent.
     """
 
-    _entries: Mapping[str, Entry] = attrs.field(
-        factory=dict,
-        alias="values",
-        converter=lambda given: MappingProxyType({name: Entry(value) for name, value in dict(given).items()}),
-    )
+    _entries: Mapping[str, Entry] = attrs.field(factory=dict, alias="values", converter=_as_entries)
 
     def of(self, capability: str) -> Entry | None:
         """The entry of one capability, or None when it declined or nobody resolves it."""

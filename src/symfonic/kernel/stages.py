@@ -57,6 +57,10 @@ class Stage:
     on_crash: str = "fail"
 
 
+def _read_only(given: Mapping[Phase, tuple[Stage, ...]]) -> Mapping[Phase, tuple[Stage, ...]]:
+    return MappingProxyType(dict(given))
+
+
 @attrs.frozen
 class StageProgram:
     """Stages in the order they run, phase by phase.
@@ -65,13 +69,11 @@ class StageProgram:
         by_phase: Phase to its stages in order; phases without stages are absent.
     """
 
-    by_phase: Mapping[Phase, tuple[Stage, ...]] = attrs.field(
-        factory=dict, converter=lambda given: MappingProxyType(dict(given))
-    )
+    by_phase: Mapping[Phase, tuple[Stage, ...]] = attrs.field(factory=dict, converter=_read_only)
 
     def of(self, phase: Phase | str) -> tuple[Stage, ...]:
         """The stages of one phase in order, maybe none."""
-        return self.by_phase.get(phase, ())  # type: ignore[call-overload, no-any-return]  # a StrEnum hashes as its text
+        return self.by_phase.get(phase, ())  # type: ignore[arg-type]  # a StrEnum hashes as its text
 
     @property
     def stages(self) -> tuple[Stage, ...]:

@@ -6,7 +6,7 @@ alike (architecture, rule 2). Messages are told apart by their ``type``, which c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -20,6 +20,10 @@ METADATA_KEY = "symfonic"
 """The key of ``AIMessage.response_metadata`` that holds what a round offered (TRN-10)."""
 
 
+def _listed(messages: Iterable[BaseMessage]) -> tuple[BaseMessage, ...]:
+    return tuple(messages)
+
+
 @attrs.frozen
 class Transcript:
     """The live message list and where this turn begins in it.
@@ -29,7 +33,7 @@ class Transcript:
         turn_start: Index of this turn's first message; everything from there on is this turn's.
     """
 
-    messages: Sequence[BaseMessage] = attrs.field(default=(), converter=tuple)
+    messages: Sequence[BaseMessage] = attrs.field(default=(), converter=_listed)
     turn_start: int = 0
 
     @property

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from symfonic.kernel._loop import Turn
 from symfonic.kernel._result import STOP_REASONS, Degradation, TurnResult, Usage
-from symfonic.kernel.errors import InsideRunningLoop
+from symfonic.kernel.errors import InsideRunningLoop, TurnFailed
 
 if TYPE_CHECKING:
     from symfonic.kernel.events import Event
@@ -79,15 +79,16 @@ class TurnStream:
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._turn = Turn(plan, request, self._events.put_nowait)
         self._task: asyncio.Task[TurnResult] | None = None
-        self._ended = False
         self._closed = False
 
     @property
     def partial(self) -> TurnResult:
         """A valid result so far; once the turn has ended, its result."""
-        if self._task is not None and self._task.done() and not self._task.cancelled() and not self._task.exception():
-            return self._task.result()
-        return self._turn.partial()
+        task = self._task
+        if task is None or not task.done() or task.cancelled():
+            return self._turn.partial()
+        error = task.exception()
+        return error.result if isinstance(error, TurnFailed) else task.result()
 
     def __aiter__(self) -> AsyncIterator[Event]:
         """The stream itself: it can be iterated once."""
@@ -100,24 +101,21 @@ class TurnStream:
             TurnFailed: After the terminal event of a turn that failed.
             StopAsyncIteration: After the terminal event of any other turn.
         """
-        if self._closed or (self._ended and self._task is None):
+        if self._closed:
             raise StopAsyncIteration
         if self._task is None:
             if self._on_start is not None:
                 self._on_start()
-            self._task = asyncio.create_task(_to_its_end(self._turn, self._events), name="symfonic-turn")
+            self._task = asyncio.create_task(self._turn.run(), name="symfonic-turn")
+            self._task.add_done_callback(partial(_mark_end, self._events))
             if self._on_end is not None:
                 self._task.add_done_callback(partial(_call, self._on_end))
-        event = None if self._ended else await self._events.get()
+        event = await self._events.get()
         if event is not None:
             return event
-        self._ended = True
-        task, self._task = self._task, None
-        if task.cancelled():
-            raise StopAsyncIteration
-        await task
-        self._task = task
         self._closed = True
+        if not self._task.cancelled():
+            await self._task
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
@@ -146,12 +144,15 @@ class TurnStream:
             task.get_loop().call_soon_threadsafe(task.cancel)
 
 
-async def _to_its_end(turn: Turn, events: asyncio.Queue[Event | None]) -> TurnResult:
-    """Run the turn and mark the end of its events. Holds no reference to the stream, which may be dropped."""
-    try:
-        return await turn.run()
-    finally:
-        events.put_nowait(None)
+def _mark_end(events: asyncio.Queue[Event | None], task: asyncio.Task[TurnResult]) -> None:
+    """Mark the end of a turn's events, of one that was cancelled before its first step too.
+
+    Holds no reference to the stream, which may be dropped; its fault was told by the terminal event, so that nobody
+    need fetch it from the task.
+    """
+    events.put_nowait(None)
+    if not task.cancelled():
+        task.exception()
 
 
 def _call(on_end: Callable[[], None], _: object) -> None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Generic, Never, Protocol, TypeVar
 
 import attrs
 
+from symfonic.kernel._freeze import read_only
 from symfonic.kernel.phases import Phase
-from symfonic.kernel.request import TurnRequest
 from symfonic.plugin._rows import RoutedTool
 
 __all__ = [
@@ -32,7 +31,7 @@ __all__ = [
     "Tools",
 ]
 
-C = TypeVar("C", covariant=True)
+C_co = TypeVar("C_co", covariant=True)
 
 Route = Callable[..., Coroutine[object, object, Sequence[RoutedTool] | None]]
 """A router at work: ``async (turn)`` or ``async (turn, window)`` to rows in order of preference, or None to decline.
@@ -82,7 +81,7 @@ class _EmptyShelf:
 
 
 @attrs.frozen(kw_only=True)
-class BuildContext(Generic[C]):
+class BuildContext(Generic[C_co]):
     """What every factory is handed, once for each plan generation.
 
     Args:
@@ -98,14 +97,12 @@ class BuildContext(Generic[C]):
 
     plugin: str = ""
     contribution: str = ""
-    config: C
+    config: C_co
     tools: tuple[object, ...] = ()
     tool_names: tuple[str, ...] = ()
-    routers: RouterShelf = _EmptyShelf()
-    options: Mapping[str, object] = attrs.field(
-        factory=dict, converter=lambda given: MappingProxyType(dict(given)), repr=False
-    )
-    root: Path = Path()
+    routers: RouterShelf = attrs.field(factory=_EmptyShelf)
+    options: Mapping[str, object] = attrs.field(factory=dict, converter=read_only, repr=False)
+    root: Path = attrs.field(factory=Path)
 
 
 def _ids(value: Iterable[str] | str) -> tuple[str, ...]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 import attrs
 
+from symfonic.kernel._freeze import read_only
+
 __all__ = ["RoutedTool"]
-
-
-def _read_only(value: Mapping[str, object]) -> Mapping[str, object]:
-    return MappingProxyType(dict(value))
 
 
 @attrs.frozen
@@ -25,4 +22,4 @@ class RoutedTool:
     """
 
     content: str
-    metadata: Mapping[str, object] = attrs.field(factory=dict, converter=_read_only)
+    metadata: Mapping[str, object] = attrs.field(factory=dict, converter=read_only)

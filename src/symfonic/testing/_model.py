@@ -42,7 +42,7 @@ class ScriptedModel(BaseChatModel):
     _binds: list[tuple[tuple[str, ...], object]] = PrivateAttr(default_factory=list)
 
     def __init__(self, *steps: Step, **fields: Any) -> None:
-        super().__init__(script=[*steps, *fields.pop("script", [])], **fields)
+        super().__init__(**{**fields, "script": [*steps, *fields.get("script", [])]})
 
     @property
     def calls(self) -> list[Call]:
@@ -136,11 +136,11 @@ def _pieces(answer: AIMessage) -> Iterator[AIMessageChunk]:
     if isinstance(answer.content, str):
         words = answer.content.split(" ")
         for place, word in enumerate(words):
-            yield AIMessageChunk(word if place == 0 else f" {word}", id=answer.id)
+            yield AIMessageChunk(content=word if place == 0 else f" {word}", id=answer.id)
     else:
-        yield AIMessageChunk(answer.content, id=answer.id)
+        yield AIMessageChunk(content=answer.content, id=answer.id)
     yield AIMessageChunk(
-        "",
+        content="",
         id=answer.id,
         tool_call_chunks=_call_chunks(answer),
         usage_metadata=answer.usage_metadata,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import TypeVar
 
 import click
 
 from symfonic.host.config import CONFIG_ENV
 
-__all__ = ["config_option", "echo_json", "json_option"]
+__all__ = ["config_option", "drawing", "echo_json", "json_option"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -36,3 +37,13 @@ def json_option(command: F) -> F:
 def echo_json(value: object) -> None:
     """Print a value as JSON, in any script."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def drawing() -> ModuleType:
+    """The functions that draw tables and trees.
+
+    The one deferred place for rich, which costs a tenth of a second that help texts, JSON and errors need not pay.
+    """
+    from symfonic.host.cli import _drawing  # noqa: PLC0415
+
+    return _drawing

@@ -10,7 +10,7 @@ import attrs
 import click
 
 from symfonic.host.cli._exit import json_errors
-from symfonic.host.cli._options import config_option, echo_json, json_option
+from symfonic.host.cli._options import config_option, drawing, echo_json, json_option
 from symfonic.host.compose import Host
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def plan(config: Path | None, *, as_json: bool) -> None:
     if as_json:
         echo_json(described)
         return
-    from symfonic.host.cli._tables import print_plan  # loads rich, for tables only
-
-    print_plan(described)
+    drawing().print_plan(described)
 
 
 async def _described(config: Path | None) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,8 @@ import attrs
 import click
 
 from symfonic.host.cli._exit import json_errors
-from symfonic.host.cli._options import config_option, echo_json, json_option
-from symfonic.host.config import Deployment, find_config, load_deployment
+from symfonic.host.cli._options import config_option, drawing, echo_json, json_option
+from symfonic.host.config import CONFIG_ENV, Deployment, find_config, load_deployment
 from symfonic.host.discovery import discover
 from symfonic.host.selection import PluginState, Selected, plugin_states, select
 from symfonic.host.structure import did_you_mean
@@ -40,9 +41,7 @@ def list_plugins(config: Path | None, *, as_json: bool) -> None:
     if as_json:
         echo_json([attrs.asdict(state) for state in states])
         return
-    from symfonic.host.cli._tables import print_plugins  # loads rich, for tables only
-
-    print_plugins(states)
+    drawing().print_plugins(states)
 
 
 @plugins.command("show")
@@ -66,9 +65,7 @@ def show_plugin(plugin_id: str, config: Path | None, *, as_json: bool) -> None:
     if as_json:
         echo_json(described)
         return
-    from symfonic.host.cli._tables import print_plugin  # loads rich, for tables only
-
-    print_plugin(described)
+    drawing().print_plugin(described)
 
 
 def _states(config: Path | None) -> tuple[tuple[PluginState, ...], Selected]:
@@ -83,7 +80,7 @@ def _deployment(config: Path | None) -> Deployment | None:
     try:
         file = find_config(config)
     except ConfigError:
-        if config is not None:
+        if config is not None or os.environ.get(CONFIG_ENV):
             raise
         return None
     return load_deployment(file)

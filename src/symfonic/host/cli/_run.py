@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from symfonic.host.cli._exit import CODES, LIMIT, Exit, json_errors
-from symfonic.host.cli._options import config_option, echo_json, json_option
+from symfonic.host.cli._options import config_option, drawing, echo_json, json_option
 from symfonic.host.compose import Host
+from symfonic.kernel._result import STOP_REASONS
 from symfonic.kernel.events import Event, RoundStarted, TextDelta, TurnErrored, TurnFinished
 from symfonic.kernel.request import TurnRequest
 
@@ -54,7 +56,7 @@ def run(
     if as_json:
         echo_json({**result.to_json(), **({"events": [event.to_json() for event in shown.events]} if trace else {})})
     elif trace:
-        _print_trace(shown)
+        drawing().print_trace(shown.events, shown.provenance)
     else:
         _tell_degradations(result)
     if shown.fault is not None:
@@ -123,8 +125,6 @@ class _Printer:
 
 
 def _without_text(result: TurnResult) -> str:
-    from symfonic.kernel.turn import STOP_REASONS  # langchain_core is loaded by now: a turn has run
-
     pending = ", ".join(call["name"] for call in result.pending)
     return f"({result.stop_reason}: {STOP_REASONS[result.stop_reason]}{f': {pending}' if pending else ''})"
 
@@ -136,16 +136,8 @@ def _tell_degradations(result: TurnResult) -> None:
         click.echo(_without_text(result), err=True)
 
 
-def _print_trace(shown: _Shown) -> None:
-    from symfonic.host.cli._trace import print_trace  # loads rich, for the tree only
-
-    print_trace(shown.events, shown.provenance)
-
-
 def _quiet_logging() -> None:
     """The command tells degradations itself; without this, logging's last resort would print them a second time."""
-    import logging  # asyncio has loaded it already
-
     logger = logging.getLogger("symfonic.turn")
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())

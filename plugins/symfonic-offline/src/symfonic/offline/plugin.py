@@ -22,12 +22,12 @@ _SUMMARY = "A deterministic rule-based stand-in, no language model."
 
 def _model(context: BuildContext[object]) -> OfflineChatModel:
     # Only the chosen chat model is built; importing it here keeps langchain_core (0.7 s) out of every other start.
-    from symfonic.offline.model import OfflineChatModel
+    from symfonic.offline.model import OfflineChatModel  # noqa: PLC0415
 
     clock = context.options.get("clock", False)
     if context.options.keys() - {"clock"} or not isinstance(clock, bool):
         message = (
-            f"[model.options] of offline:rules: got {dict(context.options)!r}, wanted nothing, or clock = true to let"
+            f"[model.options] of offline:rules: got {', '.join(sorted(context.options))}, wanted nothing, or clock = true to let"
             ' "today" and dates without a year mean something'
         )
         raise ConfigError([message])

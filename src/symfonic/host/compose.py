@@ -179,15 +179,14 @@ class Host:
         Raises:
             ConfigError, PluginError, PlanRefused: As entering does; the old plan stays.
         """
-        if self._open:
-            fresh = await _start(self._read())
-        old, self._generation = self._generation, fresh  # another reload, or the end, may have come in between
-        if old is None:
-            self._generation = None
+        self._open.plan  # noqa: B018  # a host that is not open is refused before anything is read
+        fresh = await _start(self._read())
+        if self._generation is None:
             fresh.retire()
             await fresh.closed()
             message = "the host was closed while it reloaded"
             raise HostClosed(message)
+        old, self._generation = self._generation, fresh  # taken only now: another reload may have come in between
         self._retired = [one for one in self._retired if not one.is_closed]
         self._retired.append(old)
         old.retire()
@@ -266,7 +265,7 @@ async def _start(spec: _Spec) -> Generation:
     problems: Sequence[SymfonicError] = spec.selected.problems
     while True:
         if problems:
-            more = left_out(spec.deployment, problems)
+            more = left_out(spec.deployment, problems, spec.selected.loaded)
             if not more:
                 raise refuse(problems)
             without |= more

@@ -12,6 +12,7 @@ from symfonic.host.discovery import InstalledPlugin, discover
 from symfonic.host.registry import LoadedPlugin, Source, find_plugin, load_plugins
 from symfonic.kernel.errors import ConfigError, PluginError, PluginsRefused, SymfonicError
 from symfonic.kernel.phases import Effect
+from symfonic.plugin import StageHandler
 
 __all__ = ["PluginState", "Selected", "is_required", "left_out", "plugin_states", "refuse", "select"]
 
@@ -75,13 +76,17 @@ def select(deployment: Deployment, installed: Sequence[InstalledPlugin] | None =
     return Selected(loaded=loaded, problems=(*problems, *failed))
 
 
-def is_required(table: PluginTable) -> bool:
+def is_required(table: PluginTable, loaded: Sequence[LoadedPlugin] = ()) -> bool:
     """Whether the deployment may not start without a plugin.
 
-    What the block says; where it says nothing, a plugin that may refuse tool calls is: a guard must not be left out
-    without anybody having said so.
+    What the block says; where it says nothing, a plugin that may refuse tool calls is, by its grants or by what its
+    stages declare: a guard must not be left out without anybody having said so, its missing grant included.
     """
-    return Effect.TOOL_CALL_REFUSE in table.grants if table.required is None else table.required
+    if table.required is not None:
+        return table.required
+    declared = (given for plugin in loaded if plugin.id == table.id for given in plugin.contributions)
+    guards = any(isinstance(given, StageHandler) and Effect.TOOL_CALL_REFUSE in given.effects for given in declared)
+    return guards or Effect.TOOL_CALL_REFUSE in table.grants
 
 
 def refuse(problems: Sequence[SymfonicError]) -> SymfonicError:
@@ -91,7 +96,9 @@ def refuse(problems: Sequence[SymfonicError]) -> SymfonicError:
     return problems[0] if len(problems) == 1 else PluginsRefused(problems)
 
 
-def left_out(deployment: Deployment, problems: Sequence[SymfonicError]) -> frozenset[str]:
+def left_out(
+    deployment: Deployment, problems: Sequence[SymfonicError], loaded: Sequence[LoadedPlugin] = ()
+) -> frozenset[str]:
     """The plugins the policy leaves out because of these problems; empty when the start is to be refused.
 
     Each one left out is logged as a warning.
@@ -102,7 +109,7 @@ def left_out(deployment: Deployment, problems: Sequence[SymfonicError]) -> froze
     blamed: set[str] = set()
     for problem in problems:
         table = tables.get(problem.plugin) if isinstance(problem, PluginError) else None
-        if table is None or is_required(table):
+        if table is None or is_required(table, loaded):
             return frozenset()
         blamed.add(table.id)
     for problem in problems:

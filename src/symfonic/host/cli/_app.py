@@ -21,7 +21,20 @@ __all__ = ["app", "main"]
 DEBUG_ENV = "SYMFONIC_TRACEBACK"
 
 
+class _ReaderGone(Exception):
+    """Nobody reads our output any more; click would make it exit code 1."""
+
+
+class _App(click.Group):
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as gone:
+            raise _ReaderGone from gone
+
+
 @click.group(
+    cls=_App,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 answered or deferred, 1 turn failed, 2 usage or configuration, 3 plugin, 4 limit reached, 130 interrupted.",
 )
@@ -42,14 +55,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         reconfigure = getattr(stream, "reconfigure", None)  # a replaced stream may have none
         if reconfigure is not None:
             reconfigure(encoding="utf-8", errors="replace")
-    code = _run(argv)
-    sys.stdout.flush()
-    sys.exit(code)
+    sys.exit(_run(argv))
 
 
 def _run(argv: Sequence[str] | None) -> int:
     try:
         app.main(args=None if argv is None else list(argv), prog_name="symfonic-kernel", standalone_mode=False)
+        sys.stdout.flush()
     except Exit as end:
         return end.code
     except click.Abort:
@@ -59,7 +71,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except BrokenPipeError:
+    except (BrokenPipeError, _ReaderGone):
         # Whoever read our output has gone, `| head` for one: nothing is left to tell, and nobody to tell it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

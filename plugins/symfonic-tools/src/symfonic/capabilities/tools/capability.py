@@ -68,6 +68,9 @@ class ToolsCapability:
             if got not in known:
                 message = f"{name}: is {got!r}, wanted one of {', '.join(known)}"
                 raise ValueError(message)
+        if timeout_s is not None and not timeout_s > 0:
+            message = f"timeout_s: is {timeout_s!r}, wanted seconds above 0"
+            raise ValueError(message)
         self._palette = frozenset(palette)
         self._always = tuple(dict.fromkeys((always,) if isinstance(always, str) else always))
         unknown = sorted(set(self._always) - self._palette)
@@ -106,7 +109,7 @@ class ToolsCapability:
                     self._routers, context.request, context.transcript or (), self._palette  # type: ignore[arg-type]  # LangChain's messages
                 )
         except Exception as error:  # TLS-3: a router that breaks is by default a miss, with the event saying why
-            if self._on_error == "fail":
+            if self._on_error == "fail" and self._mode == "enforce":
                 raise
             return None, (), f"a router raised {type(error).__name__}"
         return answer, unknown, None
@@ -114,9 +117,11 @@ class ToolsCapability:
     def _missed(self, unknown: tuple[str, ...], fault: str | None) -> Resolution:
         reason = fault or _unknown_text(unknown) or "no router chose a tool"
         degraded = fault is not None or bool(unknown)
-        if self._on_miss == "error":
+        if self._on_miss == "error" and self._mode == "enforce":
             message = f'{reason}, and on_miss is "error"'
             raise RoutingMiss(message)
+        if self._on_miss == "error":
+            return Resolution(declined=f"{reason}; enforced, the turn would fail", would_offer=(), degraded=degraded)
         if self._on_miss == "all":
             would = tuple(sorted(self._palette)) if self._mode == "observe" else None
             return Resolution(declined=f"{reason}; every tool is offered", would_offer=would, degraded=degraded)

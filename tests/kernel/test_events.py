@@ -132,7 +132,9 @@ def test_evt_1_sinks_get_deltas_only_if_asked(turns: Turns) -> None:
     turns.check_events(loud.events)
     assert [type(e) for e in loud.events] == [type(e) for e in whole.events]
     alone = RecordingSink()
-    asyncio.run(run_turn(compile_plan(model=ScriptedModel("a b"), event_sink=alone, sink_deltas=True), TurnRequest("x")))
+    asyncio.run(
+        run_turn(compile_plan(model=ScriptedModel("a b"), event_sink=alone, sink_deltas=True), TurnRequest("x"))
+    )
     assert len(alone.of(TextDelta)) == 2
     turns.check_events(alone.events)
 
@@ -140,7 +142,9 @@ def test_evt_1_sinks_get_deltas_only_if_asked(turns: Turns) -> None:
 def test_evt_1_json_follows_opentelemetry_s_names(turns: Turns) -> None:
     """Tool names, call ids, usage, conversation and finish reasons have their ``gen_ai`` names."""
     answer = AIMessage(
-        "ok", usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}, response_metadata={"model": "m"}
+        "ok",
+        usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3},
+        response_metadata={"model": "m"},
     )
     plan = compile_plan(model=ScriptedModel(call_tool("a", x="1"), answer), tools=[a])
     ended = turns.stream(plan, conversation_id="conv")
@@ -195,7 +199,9 @@ def test_evt_1_a_schema_that_cannot_be_made_leaves_the_tokens_unknown(turns: Tur
     assert ended.of(PaletteBound)[0].schema_tokens_offered is None
 
 
-@pytest.mark.parametrize("error", [ValueError("x"), SystemExit(1), asyncio.CancelledError()], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "error", [ValueError("x"), SystemExit(1), asyncio.CancelledError()], ids=lambda e: type(e).__name__
+)
 def test_evt_1_a_sink_that_raises_never_breaks_a_turn_and_is_told(turns: Turns, error: BaseException) -> None:
     """Each loss is counted; result and stream hold one degradation naming the error."""
 
@@ -271,10 +277,25 @@ def test_evt_2_every_failed_or_denied_trace_reaches_sink_and_caller(turns: Turns
 EXAMPLES: Mapping[type[Event], Mapping[str, object]] = {
     kind: {
         name: {
-            "prompt_chars": 1, "history_messages": 0, "stop_reason": "completed", "rounds": 1, "error_type": "E",
-            "stage": "s", "phase": "resolve", "status": "ok", "round": 1, "outcome": "answered", "palette": 1,
-            "tool": "a", "tool_call_id": "i", "cause": "limit", "kind": "stage", "reason": "r",
-            "binding": Binding(object(), "*", ("a",)), "result": TurnResult(), "usage": Usage(input_tokens=1),
+            "prompt_chars": 1,
+            "history_messages": 0,
+            "stop_reason": "completed",
+            "rounds": 1,
+            "error_type": "E",
+            "stage": "s",
+            "phase": "resolve",
+            "status": "ok",
+            "round": 1,
+            "outcome": "answered",
+            "palette": 1,
+            "tool": "a",
+            "tool_call_id": "i",
+            "cause": "limit",
+            "kind": "stage",
+            "reason": "r",
+            "binding": Binding(object(), "*", ("a",)),
+            "result": TurnResult(),
+            "usage": Usage(input_tokens=1),
         }[name]
         for name, field in attrs.fields_dict(kind).items()
         if name not in BASE and (field.default is attrs.NOTHING or name in ("result", "usage"))
@@ -300,10 +321,19 @@ def test_plain_gives_json_for_any_value() -> None:
     class Text(str):
         __slots__ = ()
 
-    value = {1: {"b", "a"}, "t": (1, [2.5, None, True]), "u": Usage(input_tokens=2), "o": Text("x"), "e": ValueError("v")}
+    value = {
+        1: {"b", "a"},
+        "t": (1, [2.5, None, True]),
+        "u": Usage(input_tokens=2),
+        "o": Text("x"),
+        "e": ValueError("v"),
+    }
     assert plain(value) == {
-        "1": ["a", "b"], "t": [1, [2.5, None, True]],
-        "u": {"input_tokens": 2, "output_tokens": 0, "total_tokens": 0, "details": {}}, "o": "x", "e": "v",
+        "1": ["a", "b"],
+        "t": [1, [2.5, None, True]],
+        "u": {"input_tokens": 2, "output_tokens": 0, "total_tokens": 0, "details": {}},
+        "o": "x",
+        "e": "v",
     }
     assert type(plain(Text("x"))) is str
 

@@ -67,7 +67,12 @@ def resolving(value: object, **fields: object) -> dict[str, object]:
         return value
 
     stage = Stage("router", Phase.RESOLVE, (Effect.TOOLS_NARROW, Effect.TOOLS_FORCE), resolves="tools")
-    return {"stages": (stage,), "handlers": {"router": resolve}, "grants": (Effect.TOOLS_NARROW, Effect.TOOLS_FORCE), **fields}
+    return {
+        "stages": (stage,),
+        "handlers": {"router": resolve},
+        "grants": (Effect.TOOLS_NARROW, Effect.TOOLS_FORCE),
+        **fields,
+    }
 
 
 # -- TRN-1 -------------------------------------------------------------------------------------------------------
@@ -77,7 +82,9 @@ def test_trn_1_one_loop_serves_awaited_streamed_and_sync_turns(turns: Turns) -> 
     """The three ways to run a turn give the same text, messages, traces and bindings; streaming only observes."""
 
     def plan() -> Plan:
-        return compile_plan(model=ScriptedModel(call_tool("a", x=1), "done here"), tools=TOOLS, **resolving(frozenset("a")))  # type: ignore[arg-type]
+        return compile_plan(
+            model=ScriptedModel(call_tool("a", x=1), "done here"), tools=TOOLS, **resolving(frozenset("a"))
+        )  # type: ignore[arg-type]
 
     results = [turns.run(plan()).result, turns.stream(plan()).result, run_turn_sync(plan(), TurnRequest("hi"))]
     shapes = [
@@ -114,7 +121,14 @@ def test_trn_8_result_holds_the_conversation_without_system_text_and_additions(t
     )
     history = (HumanMessage("before"), AIMessage("yes"))
     ended = turns.run(plan, "now", history=history)
-    assert [m.content for m in model.calls[0].messages] == ["be kind", "today is Monday", "an example", "before", "yes", "now"]
+    assert [m.content for m in model.calls[0].messages] == [
+        "be kind",
+        "today is Monday",
+        "an example",
+        "before",
+        "yes",
+        "now",
+    ]
     assert [m.content for m in ended.result.messages] == ["before", "yes", "now", "", "a2", "fine"]
     assert [m.content for m in ended.result.new_messages] == ["now", "", "a2", "fine"]
     assert ended.result.rounds == len(ended.result.bindings) == 2
@@ -125,17 +139,32 @@ def test_trn_8_usage_is_summed_over_rounds_and_none_is_tolerated(turns: Turns) -
     """Token counts add up over rounds; a round that tells nothing adds nothing, and if none tells, usage is None."""
     said = call_tool("a")
     said.usage_metadata = {
-        "input_tokens": 5, "output_tokens": 2, "total_tokens": 7, "input_token_details": {"cache_read": 3},
+        "input_tokens": 5,
+        "output_tokens": 2,
+        "total_tokens": 7,
+        "input_token_details": {"cache_read": 3},
     }
     silent = call_tool("b")
-    last = AIMessage("ok", usage_metadata={
-        "input_tokens": 1, "output_tokens": 1, "total_tokens": 2, "input_token_details": {"cache_read": 4},
-    })
-    ended = turns.stream(compile_plan(model=ScriptedModel(silent, said, last), tools=TOOLS))
+    last = AIMessage(
+        "ok",
+        usage_metadata={
+            "input_tokens": 1,
+            "output_tokens": 1,
+            "total_tokens": 2,
+            "input_token_details": {"cache_read": 4},
+        },
+    )
+    plan = compile_plan(model=ScriptedModel(silent, said, silent, last), tools=TOOLS)
+    ended = turns.stream(plan)
     usage = ended.result.usage
     assert usage is not None
-    assert (usage.input_tokens, usage.output_tokens, usage.total_tokens, usage.details) == (6, 3, 9, {"input.cache_read": 7})
-    assert [event.usage is None for event in ended.of(ModelResponded)] == [True, False, False]
+    assert (usage.input_tokens, usage.output_tokens, usage.total_tokens, usage.details) == (
+        6,
+        3,
+        9,
+        {"input.cache_read": 7},
+    )
+    assert [event.usage is None for event in ended.of(ModelResponded)] == [True, False, True, False]
     finished = ended.of(TurnFinished)[0].to_json()
     assert (finished["gen_ai.usage.input_tokens"], finished["gen_ai.response.finish_reasons"]) == (6, ["completed"])
     assert turns.run(compile_plan(model=ScriptedModel("x"))).result.usage is None
@@ -330,7 +359,15 @@ def test_stg_2_the_ladder_is_climbed_in_order(turns: Turns) -> None:
     seen: list[tuple[str, object]] = []
     turns.run(ladder_plan(seen))
     assert [name for name, _ in seen] == [
-        "resolve", "prompt-assembly", "pre-model", "post-model", "pre-tool", "post-tool", "pre-model", "post-model", "settle",
+        "resolve",
+        "prompt-assembly",
+        "pre-model",
+        "post-model",
+        "pre-tool",
+        "post-tool",
+        "pre-model",
+        "post-model",
+        "settle",
     ]
 
 
@@ -707,7 +744,8 @@ def test_req_1_the_ceiling_is_checked_again_at_execution(turns: Turns) -> None:
         allowed_tools={"a"},
     )
     assert [m.content for m in turns.new(ended) if isinstance(m, ToolMessage)] == [
-        "a0", "b is not allowed in this turn; offered: a",
+        "a0",
+        "b is not allowed in this turn; offered: a",
     ]
     assert [(e.tool, e.cause) for e in ended.of(ToolRefused)] == [("b", "not allowed")]
 
@@ -762,7 +800,10 @@ class Lookup(BaseModel):
 
 def test_pal_13_a_call_of_a_tool_without_executor_defers_the_turn(turns: Turns) -> None:
     """The turn ends ``deferred`` with the pending calls in order, siblings run, and every call is answered."""
-    remote = {"type": "function", "function": {"name": "remote", "description": "r", "parameters": {"type": "object", "properties": {}}}}
+    remote = {
+        "type": "function",
+        "function": {"name": "remote", "description": "r", "parameters": {"type": "object", "properties": {}}},
+    }
     said = call_tools(("remote", {}), ("a", {"x": 3}), ("Lookup", {"key": "k"}))
     ended = turns.stream(compile_plan(model=ScriptedModel(said), tools=[a, remote, Lookup]))
     assert ended.failed is None
@@ -813,7 +854,9 @@ def test_pal_13_a_provider_run_tool_is_never_executed_here(turns: Turns, tool: d
 
 
 @pytest.mark.parametrize(
-    "prompt", ["", " ", "a" * 1_000_000, "\x00\x01\x1b[31m\r\n\t\x7f", "\u202e\u200b", "𐍈" * 10], ids=lambda p: f"{p[:4]!r}"
+    "prompt",
+    ["", " ", "a" * 1_000_000, "\x00\x01\x1b[31m\r\n\t\x7f", "\u202e\u200b", "𐍈" * 10],
+    ids=lambda p: f"{p[:4]!r}",
 )
 def test_req_1_any_prompt_is_accepted_as_it_is(turns: Turns, prompt: str) -> None:
     """Empty, huge and control-character prompts reach the model unchanged."""
@@ -872,14 +915,22 @@ def test_req_1_content_stands_beside_the_prompt(turns: Turns) -> None:
     plan = compile_plan(model=model)
     turns.run(plan, "look", content=[image])
     turns.run(plan, "", content=[image, "a text"])
-    assert [call.messages[0].content for call in model.calls] == [[{"type": "text", "text": "look"}, image], [image, "a text"]]
+    assert [call.messages[0].content for call in model.calls] == [
+        [{"type": "text", "text": "look"}, image],
+        [image, "a text"],
+    ]
 
 
 # -- bad input: the model ------------------------------------------------------------------------------------------
 
 
 ERRORS = [
-    ValueError("key sk-1"), SystemExit(2), asyncio.CancelledError("sk-1"), TimeoutError("sk-1"), PaletteError("sk-1"), _BadText(),
+    ValueError("key sk-1"),
+    SystemExit(2),
+    asyncio.CancelledError("sk-1"),
+    TimeoutError("sk-1"),
+    PaletteError("sk-1"),
+    _BadText(),
 ]
 
 
@@ -926,7 +977,9 @@ class Plain:
             yield piece
 
 
-@pytest.mark.parametrize("answer", [None, "a text", {"role": "assistant"}, HumanMessage("me"), [AIMessage("x")]], ids=repr)
+@pytest.mark.parametrize(
+    "answer", [None, "a text", {"role": "assistant"}, HumanMessage("me"), [AIMessage("x")]], ids=repr
+)
 def test_trn_8_an_answer_that_is_no_ai_message_is_model_failed(turns: Turns, answer: object) -> None:
     """What is no AIMessage, whole or as a piece, fails the turn naming what was got and wanted."""
     for way in (turns.run, turns.stream):
@@ -934,6 +987,25 @@ def test_trn_8_an_answer_that_is_no_ai_message_is_model_failed(turns: Turns, ans
         assert isinstance(ended.cause, ModelFailed)
         assert f"answered with a {type(answer).__name__}" in str(ended.cause)
         assert "wanted an AIMessage" in str(ended.cause)
+
+
+def test_trn_8_a_model_that_is_its_own_binding_is_named_all_the_same(turns: Turns) -> None:
+    """Looking for the model's name through its bindings ends, however they are nested."""
+
+    class Knot:
+        @property
+        def bound(self) -> Knot:
+            return self
+
+        async def ainvoke(self, _: object, __: object = None) -> object:
+            raise ValueError
+
+        async def astream(self, _: object, __: object = None) -> AsyncIterator[object]:
+            raise ValueError
+            yield
+
+    for way in (turns.run, turns.stream):
+        assert "Knot raised ValueError" in str(way(compile_plan(model=Knot())).failed)
 
 
 def test_trn_8_content_of_none_is_no_text(turns: Turns) -> None:
@@ -1034,7 +1106,12 @@ def test_trn_3_unparsable_arguments_get_a_result_the_model_can_mend(turns: Turns
 
 _NAMES = st.sampled_from(["a", "b", "c", "z", "", "Lookup"])
 _IDS = st.sampled_from(["1", "2", "", None])
-_CALL = st.builds(lambda n, x, i: {"name": n, "args": {"x": x}, "id": i, "type": "tool_call"}, _NAMES, st.integers() | st.text(max_size=3), _IDS)
+_CALL = st.builds(
+    lambda n, x, i: {"name": n, "args": {"x": x}, "id": i, "type": "tool_call"},
+    _NAMES,
+    st.integers() | st.text(max_size=3),
+    _IDS,
+)
 _BROKEN = st.builds(_invalid, st.none() | _NAMES, st.none() | st.just("{"), _IDS)
 _SAID = st.builds(
     lambda text, calls, broken: AIMessage(text, tool_calls=calls, invalid_tool_calls=broken),
@@ -1050,7 +1127,12 @@ _STEP = _SAID | st.sampled_from([ValueError("x"), asyncio.CancelledError(), "tex
     script=st.lists(_STEP, min_size=1, max_size=4),
     offered=st.none() | st.frozensets(st.sampled_from(["a", "b", "z"])),
     ceiling=st.none() | st.frozensets(st.sampled_from(["a", "b", "c"])),
-    limits=st.builds(Limits, rounds=st.integers(1, 3), tool_calls=st.none() | st.integers(1, 3), parallel_tools=st.none() | st.integers(1, 2)),
+    limits=st.builds(
+        Limits,
+        rounds=st.integers(1, 3),
+        tool_calls=st.none() | st.integers(1, 3),
+        parallel_tools=st.none() | st.integers(1, 2),
+    ),
 )
 def test_trn_9_whatever_a_model_says_there_is_one_terminal_event_and_every_call_is_answered(
     turns: Turns, script: list[object], offered: frozenset[str] | None, ceiling: frozenset[str] | None, limits: Limits

@@ -46,7 +46,20 @@ def broken(call_id: str) -> AIMessage:
         ([call_tool("a", id="1"), result("1"), AIMessage("ok")], ["ai", "tool 1", "ai"], 0),
         ([], [], 0),
     ],
-    ids=["last", "middle", "one-of-two", "first", "orphan", "twice", "late", "same-id", "broken", "answered", "fine", "empty"],
+    ids=[
+        "last",
+        "middle",
+        "one-of-two",
+        "first",
+        "orphan",
+        "twice",
+        "late",
+        "same-id",
+        "broken",
+        "answered",
+        "fine",
+        "empty",
+    ],
 )
 def test_trn_9_orphans_in_history_are_repaired_for_the_wire_and_reported(
     turns: Turns, history: list[BaseMessage], sent: list[str], repairs: int
@@ -97,7 +110,10 @@ def test_trn_8_messages_are_the_next_turn_s_history(turns: Turns) -> None:
 
 _MESSAGE = st.one_of(
     st.just(HumanMessage("h")),
-    st.builds(lambda ids: call_tools(*(("a", {}),) * len(ids), ids=tuple(ids)), st.lists(st.sampled_from("123"), max_size=3, unique=True)),
+    st.builds(
+        lambda ids: call_tools(*(("a", {}),) * len(ids), ids=tuple(ids)),
+        st.lists(st.sampled_from("123"), max_size=3, unique=True),
+    ),
     st.builds(result, st.sampled_from("123")),
     st.builds(broken, st.sampled_from("123")),
 )

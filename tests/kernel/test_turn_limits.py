@@ -11,7 +11,15 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from symfonic.kernel.compile import compile_plan
 from symfonic.kernel.errors import ModelFailed
-from symfonic.kernel.events import PaletteBound, RoundFinished, RoundStarted, ToolCalled, ToolRefused, ToolReturned, TurnFinished
+from symfonic.kernel.events import (
+    PaletteBound,
+    RoundFinished,
+    RoundStarted,
+    ToolCalled,
+    ToolRefused,
+    ToolReturned,
+    TurnFinished,
+)
 from symfonic.kernel.phases import PHASE_LADDER, Phase
 from symfonic.kernel.plan import Limits
 from symfonic.kernel.stages import Stage
@@ -66,7 +74,9 @@ def test_trn_4_tool_calls_are_counted_over_rounds_and_the_rest_is_answered_as_no
 
 def test_trn_4_exactly_as_many_tool_calls_as_allowed_may_still_be_answered(turns: Turns) -> None:
     """A turn that stays within its tool calls is no limit reached."""
-    plan = compile_plan(model=ScriptedModel(call_tools(("a", {}), ("a", {})), "ok"), tools=[a], limits=Limits(tool_calls=2))
+    plan = compile_plan(
+        model=ScriptedModel(call_tools(("a", {}), ("a", {})), "ok"), tools=[a], limits=Limits(tool_calls=2)
+    )
     assert turns.run(plan).result.stop_reason == "completed"
 
 
@@ -82,7 +92,9 @@ def test_trn_4_turn_s_ends_the_turn_wherever_it_hangs(turns: Turns, where: str) 
     async def settle(context: object) -> None:
         settled.append(context.result.stop_reason)  # type: ignore[attr-defined]
 
-    calls = call_tools(*(("wait" if where in ("tool", "tools") else "a", {}) for _ in range(2 if where == "tools" else 1)))
+    calls = call_tools(
+        *(("wait" if where in ("tool", "tools") else "a", {}) for _ in range(2 if where == "tools" else 1))
+    )
     stages, handlers = [Stage("settle", Phase.SETTLE)], {"settle": settle}
     if where in PHASE_LADDER:
         stages.append(Stage("hang", where))
@@ -113,12 +125,14 @@ def test_trn_4_a_tool_that_swallows_its_cancellation_does_not_outrun_turn_s(turn
     async def stubborn() -> str:
         """Swallow the cancellation."""
         with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.Event().wait()
+            await hang()
         return "still here"
 
     for count in (1, 2):
         model = ScriptedModel(call_tools(*(("stubborn", {}),) * count), "never")
-        ended = turns.stream(compile_plan(model=model, tools=[stubborn], limits=Limits(turn_s=HOUR_S, tool_timeout_s=None)))
+        ended = turns.stream(
+            compile_plan(model=model, tools=[stubborn], limits=Limits(turn_s=HOUR_S, tool_timeout_s=None))
+        )
         assert ended.result.stop_reason == "time_limit"
         assert len(model.calls) == 1
         assert [m.content for m in ended.result.messages[2:]] == ["still here"] * count
@@ -190,7 +204,9 @@ def test_trn_4_history_messages_never_parts_a_call_from_its_result(turns: Turns,
 
 def test_trn_4_no_limits_at_all(turns: Turns) -> None:
     """Every limit may be None."""
-    none = Limits(rounds=None, tool_calls=None, turn_s=None, model_timeout_s=None, tool_timeout_s=None, parallel_tools=None)
+    none = Limits(
+        rounds=None, tool_calls=None, turn_s=None, model_timeout_s=None, tool_timeout_s=None, parallel_tools=None
+    )
     ended = turns.stream(compile_plan(model=ScriptedModel(*[call_tool("a")] * 40, "ok"), tools=[a], limits=none))
     assert (ended.result.rounds, ended.result.stop_reason) == (41, "completed")
 
@@ -204,3 +220,22 @@ def test_trn_4_a_timeout_error_of_anybody_s_own_is_no_time_limit(turns: Turns) -
     for phase in (Phase.RESOLVE, Phase.SETTLE):
         ended = turns.stream(compile_plan(model=ScriptedModel("x"), stages=[Stage("s", phase)], handlers={"s": late}))
         assert type(ended.cause).__name__ == "StageCrashed"
+
+
+@pytest.mark.parametrize("where", ["run_resolve", "run_settle"])
+def test_trn_4_an_error_of_the_kernel_s_own_ends_the_turn_in_order(
+    turns: Turns, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even a fault nobody foresaw, a TimeoutError too, is a TurnFailed with complete events, not a time limit."""
+
+    async def broken(*_: object, **__: object) -> None:
+        raise TimeoutError
+
+    async def quiet(_: object) -> None:
+        return None
+
+    monkeypatch.setattr(f"symfonic.kernel._loop.{where}", broken)
+    plan = compile_plan(model=ScriptedModel("x"), stages=[Stage("s", Phase.SETTLE)], handlers={"s": quiet})
+    ended = turns.stream(plan)
+    assert isinstance(ended.cause, TimeoutError)
+    assert ended.result.stop_reason == ("failed" if where == "run_resolve" else "completed")

@@ -90,8 +90,12 @@ def test_trn_1_the_stream_tells_the_text_as_it_comes(turns: Turns) -> None:
         AIMessageChunk("", additional_kwargs={"reasoning_content": "hm "}),
         AIMessageChunk([{"type": "thinking", "thinking": "well", "index": 0}]),
         AIMessageChunk([{"type": "reasoning", "reasoning": " so", "index": 1}, {"type": "reasoning"}, "x"]),
-        AIMessageChunk("", tool_call_chunks=[{"name": "a", "args": '{"x"', "id": "i", "index": 0, "type": "tool_call_chunk"}]),
-        AIMessageChunk("", tool_call_chunks=[{"name": None, "args": ": 7}", "id": None, "index": 0, "type": "tool_call_chunk"}]),
+        AIMessageChunk(
+            "", tool_call_chunks=[{"name": "a", "args": '{"x"', "id": "i", "index": 0, "type": "tool_call_chunk"}]
+        ),
+        AIMessageChunk(
+            "", tool_call_chunks=[{"name": None, "args": ": 7}", "id": None, "index": 0, "type": "tool_call_chunk"}]
+        ),
     ]
     ended = turns.stream(compile_plan(model=Pieces(pieces), tools=[a]))
     assert [e.text for e in ended.of(ReasoningDelta)] == ["hm ", "well", " so"]
@@ -356,7 +360,9 @@ def test_trn_7_streams_of_one_plan_are_independent(turns: Turns) -> None:
     async def main() -> None:
         async def echo(call: object) -> AIMessage:
             last = call.messages[-1]  # type: ignore[attr-defined]
-            return AIMessage(f"re {last.content}") if not isinstance(last, ToolMessage) else AIMessage(str(last.content))
+            return (
+                AIMessage(f"re {last.content}") if not isinstance(last, ToolMessage) else AIMessage(str(last.content))
+            )
 
         plan = compile_plan(model=ScriptedModel(echo, repeat=True))
         streams = [stream_turn(plan, TurnRequest(f"p{n}")) for n in range(2)]
@@ -380,7 +386,9 @@ def test_trn_7_streams_of_one_plan_are_independent(turns: Turns) -> None:
 def test_trn_1_usage_and_metadata_of_a_stream_are_whole(turns: Turns) -> None:
     """What the last chunk carries stands in the message as it does in an awaited answer."""
     answer = AIMessage(
-        "a b", id="m", usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3},
+        "a b",
+        id="m",
+        usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3},
         response_metadata={"finish_reason": "stop"},
     )
     streamed = turns.stream(compile_plan(model=ScriptedModel(answer))).result
@@ -389,3 +397,26 @@ def test_trn_1_usage_and_metadata_of_a_stream_are_whole(turns: Turns) -> None:
     assert streamed.messages[-1] == awaited.messages[-1]
     call_only = turns.stream(compile_plan(model=ScriptedModel(call_tool("a", x=1), "ok"), tools=[a]))
     assert call_only.result.messages[2].content == "a1"
+
+
+@pytest.mark.parametrize("how", ["read", "closed", "never"])
+def test_trn_5_whoever_made_a_stream_can_count_turns_under_way(turns: Turns, how: str) -> None:
+    """``on_start`` is called when the turn starts and ``on_end`` when it has ended; a stream never read calls neither."""
+    told: list[str] = []
+
+    async def main() -> None:
+        plan = compile_plan(model=ScriptedModel("ok"))
+        stream = TurnStream(
+            plan, TurnRequest("hi"), on_start=lambda: told.append("start"), on_end=lambda: told.append("end")
+        )
+        assert told == []
+        if how != "never":
+            await anext(stream)
+            assert told == ["start"]
+        if how == "read":
+            _ = [event async for event in stream]
+        await stream.aclose()
+        await turns.nothing_left()
+
+    asyncio.run(main())
+    assert told == ([] if how == "never" else ["start", "end"])

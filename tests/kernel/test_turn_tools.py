@@ -221,14 +221,17 @@ def test_trn_3_a_tool_past_its_timeout_is_answered_and_the_turn_goes_on(turns: T
         return "late"
 
     limits = Limits(tool_timeout_s=0.01)
-    plan = compile_plan(model=ScriptedModel(call_tools(("hangs", {}), ("blocks", {})), "ok"), tools=[hangs, blocks], limits=limits)
+    plan = compile_plan(
+        model=ScriptedModel(call_tools(("hangs", {}), ("blocks", {})), "ok"), tools=[hangs, blocks], limits=limits
+    )
     try:
         ended = turns.stream(plan)
     finally:
         gate.set()
     assert cleaned == [True]
     assert [m.content for m in results(ended)] == [
-        "hangs did not answer within 0.01 s and was given up", "blocks did not answer within 0.01 s and was given up",
+        "hangs did not answer within 0.01 s and was given up",
+        "blocks did not answer within 0.01 s and was given up",
     ]
     assert [(e.status, e.error_type) for e in ended.of(ToolReturned)] == [("timeout", "TimeoutError")] * 2
     assert ended.result.text == "ok"
@@ -282,7 +285,9 @@ OUTPUTS: Mapping[str, Callable[[], object]] = {
     "control": lambda: "\x00\x1b",
     "hollow-message": lambda: ToolMessage("x", tool_call_id="q").model_copy(update={"content": None}),
     "odd-status": lambda: ToolMessage("x", tool_call_id="q").model_copy(update={"status": "partly"}),
-    "named-object": lambda: ToolMessage("x", tool_call_id="q").model_copy(update={"additional_kwargs": {"o": object()}}),
+    "named-object": lambda: ToolMessage("x", tool_call_id="q").model_copy(
+        update={"additional_kwargs": {"o": object()}}
+    ),
 }
 
 
@@ -471,7 +476,9 @@ def test_stg_7_a_replacement_that_is_no_json_crashes_its_stage(turns: Turns) -> 
         return Replace([{"type": "text", "text": object()}])
 
     plan = compile_plan(
-        model=ScriptedModel(call_tool("a")), tools=[a], **guarded(Phase.POST_TOOL, Effect.TOOL_RESULT_REPLACE, replace)  # type: ignore[arg-type]
+        model=ScriptedModel(call_tool("a")),
+        tools=[a],
+        **guarded(Phase.POST_TOOL, Effect.TOOL_RESULT_REPLACE, replace),  # type: ignore[arg-type]
     )
     ended = turns.stream(plan)
     assert isinstance(ended.cause, StageCrashed)
@@ -550,7 +557,9 @@ def test_stg_8_an_amendment_that_does_not_fit_the_schema_crashes_its_stage(turns
 
     ended = turns.stream(
         compile_plan(
-            model=ScriptedModel(call_tool("a")), tools=[a], **guarded(Phase.PRE_TOOL, Effect.TOOL_CALL_AMEND, amend)  # type: ignore[arg-type]
+            model=ScriptedModel(call_tool("a")),
+            tools=[a],
+            **guarded(Phase.PRE_TOOL, Effect.TOOL_CALL_AMEND, amend),  # type: ignore[arg-type]
         )
     )
     assert isinstance(ended.cause, StageCrashed)

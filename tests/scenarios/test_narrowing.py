@@ -111,7 +111,7 @@ def test_a3_a_tool_taken_away_between_answer_and_execution_does_not_run(turns: T
 
 
 def test_a4_a_router_reads_the_transcript_window_and_declining_is_not_choosing_nothing(turns: Turns) -> None:
-    """"do it" is routed by what was said before; None offers everything, an empty set too, ``nothing`` none."""
+    """ "do it" is routed by what was said before; None offers everything, an empty set too, ``nothing`` none."""
 
     def route(context: object) -> object:
         said = " ".join(str(m.content) for m in context.transcript)  # type: ignore[attr-defined]
@@ -121,11 +121,18 @@ def test_a4_a_router_reads_the_transcript_window_and_declining_is_not_choosing_n
     history = (HumanMessage("weather in Paris"), AIMessage("shall I?"))
     assert turns.run(plan, "do it", history=history).result.bindings[0].offered == ("a",)
     assert turns.run(plan, "do it").result.bindings[0].identity == "*"
-    for value, offered in ((frozenset[str](), ("a", "b", "c")), (ToolPalette.nothing(), ()), (Resolution(None), ("a", "b", "c"))):
+    for value, offered in (
+        (frozenset[str](), ("a", "b", "c")),
+        (ToolPalette.nothing(), ()),
+        (Resolution(None), ("a", "b", "c")),
+    ):
         one = compile_plan(model=ScriptedModel("ok"), tools=TOOLS, **routed(lambda _, value=value: value))  # type: ignore[arg-type, misc]
         assert turns.run(one).result.bindings[0].offered == offered
     short = compile_plan(
-        model=ScriptedModel("ok"), tools=TOOLS, limits=Limits(history_messages=1), **routed(route)  # type: ignore[arg-type]
+        model=ScriptedModel("ok"),
+        tools=TOOLS,
+        limits=Limits(history_messages=1),
+        **routed(route),  # type: ignore[arg-type]
     )
     assert turns.run(short, "do it", history=history).result.bindings[0].identity == "*"
 
@@ -152,7 +159,9 @@ def test_a10_the_order_that_is_sent_is_the_plan_s_always(turns: Turns) -> None:
     """Whatever order a router answers in or stages are declared in: same bytes, one cache entry, one binding."""
     sent: set[str] = set()
     for order in itertools.permutations(range(2)):
-        answers = iter([frozenset(["b", "a"]), frozenset(["a", "b"]), ToolPalette(frozenset(["b", "zzz", "a"]) - {"zzz"})])
+        answers = iter(
+            [frozenset(["b", "a"]), frozenset(["a", "b"]), ToolPalette(frozenset(["b", "zzz", "a"]) - {"zzz"})]
+        )
         fields = routed(lambda _, answers=answers: next(answers))  # type: ignore[misc]
 
         async def note(_: object) -> None:

@@ -89,7 +89,12 @@ def test_c1_a_handler_that_edits_what_it_was_handed_changes_no_turn(turns: Turns
         handlers={"router": resolve, "edit": edit},
         grants=[Effect.TOOLS_NARROW],
     )
-    history = (HumanMessage("before"), call_tool("a", x=5), ToolMessage("a5", tool_call_id="a-0", name="a"), AIMessage("so"))
+    history = (
+        HumanMessage("before"),
+        call_tool("a", x=5),
+        ToolMessage("a5", tool_call_id="a-0", name="a"),
+        AIMessage("so"),
+    )
     before = [m.model_dump() for m in history]
 
     async def main() -> None:
@@ -219,7 +224,10 @@ def test_d5_one_failing_tool_of_a_batch_leaves_its_siblings_alone(turns: Turns, 
         raise raised("no stock" if raised is ToolException else "password=hunter2")
 
     ended = turns.stream(
-        compile_plan(model=ScriptedModel(call_tools(("a", {"x": 1}), ("fails", {}), ("b", {"x": 2})), "went on"), tools=[*TOOLS, fails])
+        compile_plan(
+            model=ScriptedModel(call_tools(("a", {"x": 1}), ("fails", {}), ("b", {"x": 2})), "went on"),
+            tools=[*TOOLS, fails],
+        )
     )
     told = [m for m in ended.result.new_messages if isinstance(m, ToolMessage)]
     assert [m.status for m in told] == ["success", "error", "success"]

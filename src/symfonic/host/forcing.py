@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -57,7 +58,12 @@ async def ask_forcing(work: Workbench, model: object) -> ForcingAnswer:
             continue
         if model is not None and decided.support is None:
             support, claimed = _asked(provider, f"{plugin.id}.{given.id}", model)  # type: ignore[arg-type]  # found to have both methods
-            if support is not None:
+            if support is not None and not isinstance(support, ForcingSupport):
+                if inspect.iscoroutine(support):
+                    support.close()  # nobody will await it
+                text = f"forcing provider {given.id!r} answered a {type(support).__name__}; wanted ForcingSupport, or None"
+                work.fault(plugin, text)
+            elif support is not None:
                 bind_with = _binder(work, provider) if claimed else None  # type: ignore[arg-type]  # found to have both methods
                 decided = ForcingAnswer(support=support, bind_with=bind_with, owner=plugin.contributor)
     return decided

@@ -133,6 +133,9 @@ class QueuedSink:
 
     def emit(self, event: Event) -> None:
         """Queue one event, or count it as dropped."""
+        if self._closed:
+            self.dropped += 1
+            return
         try:
             self._queue.put_nowait(event)
         except queue.Full:

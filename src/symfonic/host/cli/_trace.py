@@ -27,7 +27,7 @@ from symfonic.kernel.events import (
 
 __all__ = ["print_trace", "trace_tree"]
 
-MAX_SHOWN = 300
+MAX_SHOWN = 100
 """Characters of arguments and results that are shown."""
 MAX_LISTED = 12
 """Offered tools that are listed one by one."""
@@ -92,9 +92,10 @@ class _Tree:
         self._why = {**self._why, **(event.why or {})}
         where = self._place(event)
         word, style = _MARKS[event.status]
+        outcome = "" if event.outcome in (None, "Resolution") else f"  {event.outcome}"
         owner = self._provenance.stages.get(event.stage, "")
         line = Text.assemble(
-            (event.stage, "cyan"), f"  {owner}  {_ms(event.elapsed_s)}  ", (word, style), f"  {event.outcome or ''}".rstrip()
+            (event.stage, "cyan"), f"  {owner}  {_ms(event.elapsed_s)}  ", (word, style), outcome
         )
         node = where.add(line)
         if event.error:

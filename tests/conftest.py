@@ -34,7 +34,6 @@ from symfonic.kernel.plan import Plan
 from symfonic.kernel.request import TurnRequest
 from symfonic.kernel.turn import TurnResult, run_turn, stream_turn
 
-
 E = TypeVar("E", bound=Event)
 
 

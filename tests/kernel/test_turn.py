@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from symfonic.kernel.compile import compile_plan
 from symfonic.kernel.effects import Amend, Effect, Refuse, Replace, Resolution
-from symfonic.kernel.errors import ModelFailed, PaletteError, StageCrashed, TurnFailed
+from symfonic.kernel.errors import ModelFailed, PaletteError, StageCrashed
 from symfonic.kernel.events import (
     Degraded,
     ModelResponded,

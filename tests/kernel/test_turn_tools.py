@@ -140,6 +140,13 @@ class NoText(Exception):
         raise RuntimeError("no text")
 
 
+class NoTextToolException(ToolException):
+    """A tool's own error whose text cannot be made."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
 RAISED: Mapping[str, tuple[Callable[[], BaseException], str]] = {
     "tool-exception": (lambda: ToolException("out of stock"), "t failed: out of stock"),
     "empty-tool-exception": (ToolException, "t failed: ToolException"),
@@ -148,6 +155,7 @@ RAISED: Mapping[str, tuple[Callable[[], BaseException], str]] = {
     "cancelled": (lambda: asyncio.CancelledError("password=1"), "t failed: CancelledError"),
     "timeout": (lambda: TimeoutError("password=1"), "t failed: TimeoutError"),
     "no-text": (NoText, "t failed: NoText"),
+    "no-text-tool-exception": (NoTextToolException, "t failed: NoTextToolException"),
     "stop": (lambda: StopIteration("password=1"), "t failed: RuntimeError"),
     "stop-async": (lambda: StopAsyncIteration("password=1"), "t failed: "),
     "group": (lambda: ExceptionGroup("password=1", [ValueError("x")]), "t failed: ExceptionGroup"),

@@ -155,6 +155,15 @@ class StageHandler(Contribution):
 
     A pre-tool stage that may refuse runs after those that may only amend, unless before or after say otherwise: a guard
     judges the call as it will be run.
+
+    Args:
+        phase: Where in a turn it runs: a :class:`Phase` or its text.
+        effects: What its outcomes may do; the deployment must grant each.
+        before: Stages of the same phase that run after this one.
+        after: Stages of the same phase that run before this one.
+        timeout_s: Seconds the handler may take; None: no limit of its own.
+        resolves: The capability a stage at phase resolve answers for, such as "tools".
+        on_crash: "fail": a crash ends the turn. "report": it becomes a degradation; not for a stage that may refuse.
     """
 
     phase: Phase | str = attrs.field(kw_only=True)

@@ -678,3 +678,12 @@ def test_stg_12_fail_ends_the_turn() -> None:
         run_turn_sync(crashing_plan("fail", sink), TurnRequest("x"))  # type: ignore[arg-type]  # a plan
     assert isinstance(caught.value.__cause__, StageCrashed)
     assert [(e.stage, e.status) for e in sink.of(StageTraced)] == [("watch", "failed")]
+
+
+@pytest.mark.parametrize("timeout_s", [None, WAIT_S])
+def test_stg_6_a_cancellation_nobody_asked_for_is_a_failed_stage(timeout_s: float | None) -> None:
+    """A handler that raises CancelledError by itself cancels no turn: it is failed, and later stages run."""
+    stages = [Stage("a", "settle", timeout_s=timeout_s), Stage("b", "settle")]
+    failed, ran = run(stages, {"a": fails(asyncio.CancelledError("mine")), "b": gives(1)})
+    assert (failed.status, failed.error) == ("failed", "CancelledError: mine")
+    assert ran.ok

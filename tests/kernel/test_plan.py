@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import inspect
 import json
@@ -18,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import tool
 from pydantic import BaseModel, Field
@@ -619,3 +620,16 @@ def test_pal_13_a_function_without_a_docstring_is_described_by_its_name() -> Non
 
     schema = Toolset([bare]).by_name["bare"].schema
     assert schema["function"]["description"] == "bare"  # type: ignore[index]  # OpenAI's form
+
+
+def test_pal_1_the_lazy_full_palette_is_called_awaited_or_streamed() -> None:
+    """Both ways of calling bind on first use and go to the bound model."""
+
+    async def main() -> tuple[object, list[object]]:
+        answer = await compiled(tools=[add]).bindings.model.ainvoke([HumanMessage("x")])  # type: ignore[attr-defined]  # a model
+        stream = compiled(tools=[add]).bindings.model.astream([HumanMessage("x")])  # type: ignore[attr-defined]  # a model
+        return answer.content, [piece.content async for piece in stream]
+
+    answer, pieces = asyncio.run(main())
+    assert answer == "hello"
+    assert "".join(map(str, pieces)) == "hello"

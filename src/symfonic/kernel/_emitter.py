@@ -45,14 +45,14 @@ class Emitter:
         """Whether anybody gets text, reasoning and tool-call deltas, so that the model is to be streamed."""
         return self._stream is not None or (self._sink is not None and self._sink_deltas)
 
-    def emit(self, event: type[Event], **fields: object) -> None:
+    def emit(self, event: type[Event], /, **fields: object) -> None:
         """Make and hand out one event."""
         if not self.observed:
             return
         self._seq += 1
         made = event(
             turn_id=self.turn_id, seq=self._seq, time=time(), conversation_id=self.conversation_id, **fields
-        )  # type: ignore[call-arg]  # each event's own fields
+        )
         if self._stream is not None:
             self._stream(made)
         if self._sink is not None and (self._sink_deltas or not made.DELTA):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 import attrs
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from symfonic.kernel import _model_call
 from symfonic.kernel._copies import copy_data, copy_message
@@ -142,6 +143,9 @@ class Turn:
         blocks = [scrub(block) for block in given]
         if prompt != request.prompt or blocks != given:
             self._record.degrade("prompt", "lone surrogates, which no provider can be sent, became U+FFFD")
+        if not prompt and not blocks and history and isinstance(history[-1], ToolMessage):
+            self._record.begin(history)  # the caller answered what was deferred to it: the turn goes on from there
+            return
         content = [*([{"type": "text", "text": prompt}] if prompt else []), *blocks] if blocks else prompt
         self._record.begin(history, HumanMessage(content))  # type: ignore[arg-type]  # LangChain's content blocks
 
@@ -221,7 +225,7 @@ class Turn:
 
     async def _call(self, binding: Binding, wire: Sequence[BaseMessage], number: int) -> AIMessage:
         begun = perf_counter()
-        tell = (lambda event, **fields: self._emitter.emit(event, round=number, **fields)) if self._emitter.deltas else None
+        tell = partial(self._emitter.emit, round=number) if self._emitter.deltas else None
         answer = await _model_call.call_model(
             binding.model,  # type: ignore[arg-type]  # compile checked that it can be called
             wire,
@@ -231,7 +235,7 @@ class Turn:
         )
         answer = _model_call.with_call_ids(answer, len(self._record.messages))
         metadata = answer.response_metadata
-        usage = Usage.read(answer.usage_metadata)  # type: ignore[arg-type]  # a TypedDict is a mapping
+        usage = Usage.read(answer.usage_metadata)
         self._record.usage.append(usage)
         stamp: dict[str, object] = {"offered": list(binding.offered)}
         stamped = answer.model_copy(update={"response_metadata": {**metadata, METADATA_KEY: stamp}})
@@ -273,7 +277,7 @@ class Turn:
             traced=lambda traces, call_id: self._record.traced(traces, number, call_id),
         )
         await self._batch.run()
-        self._record.tool_calls += len(answer.tool_calls)
+        self._record.tool_calls += len(answer.tool_calls) + len(answer.invalid_tool_calls)
         batch, self._batch = self._batch, None
         self._record.messages.extend(batch.in_order())
         self._record.pending.extend(batch.pending_in_order())

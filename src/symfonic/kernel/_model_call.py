@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -25,12 +25,10 @@ from symfonic.kernel.events import ReasoningDelta, TextDelta, ToolCallDelta
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
-    from symfonic.kernel.ports import CallableModel
+    from symfonic.kernel.ports import CallableModel, Tell
 
 __all__ = ["call_model", "with_call_ids"]
 
-Tell = Callable[..., None]
-"""``tell(event_class, **fields)``."""
 
 
 async def call_model(
@@ -121,7 +119,7 @@ async def _stream(
     if not pieces:
         message = "the stream ended without a message"
         raise ValueError(message)
-    whole = pieces[0] + pieces[1:] if len(pieces) > 1 else pieces[0]  # type: ignore[operator]  # a chunk adds a list of chunks at once
+    whole = pieces[0] + pieces[1:] if len(pieces) > 1 else pieces[0]
     return _strictly_parsed(whole)
 
 

@@ -43,9 +43,9 @@ class TurnRecord:
     degradations: list[Degradation] = attrs.field(factory=list)
     pending: list[ToolCall] = attrs.field(factory=list)
 
-    def begin(self, history: Sequence[BaseMessage], prompt: BaseMessage) -> None:
-        """Take in the conversation; this turn starts at its prompt."""
-        self.messages = [*history, prompt]
+    def begin(self, history: Sequence[BaseMessage], *prompt: BaseMessage) -> None:
+        """Take in the conversation; this turn starts at its prompt, if it has one."""
+        self.messages = [*history, *prompt]
         self.turn_start = len(history)
 
     def traced(self, traces: Sequence[StageTrace], number: int | None, call_id: str | None = None) -> None:

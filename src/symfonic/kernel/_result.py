@@ -143,6 +143,24 @@ class TurnResult:
     turn_id: str = ""
     conversation_id: str | None = None
 
+    def with_results(self, results: Mapping[str, str]) -> tuple[BaseMessage, ...]:
+        """The conversation with the caller's results of :attr:`pending` calls in place, as the next turn's history.
+
+        A next turn with an empty prompt goes on from there.
+
+        Args:
+            results: Call id to what the model is told.
+
+        Raises:
+            KeyError: An id is no pending call's.
+        """
+        pending = {str(call["id"]) for call in self.pending}
+        unknown = sorted(results.keys() - pending)
+        if unknown:
+            message = f"no pending call has the id {', '.join(unknown)}; pending: {', '.join(sorted(pending)) or 'none'}"
+            raise KeyError(message)
+        return tuple(_answered(message, results) for message in self.messages)
+
     def to_json(self) -> dict[str, object]:
         """A JSON-ready dict, messages in LangChain's own form. An artifact that has no JSON form is left out."""
         return {
@@ -165,6 +183,14 @@ class TurnResult:
             "messages": [_message_json(message) for message in self.messages],
             "new_messages": len(self.new_messages),
         }
+
+
+def _answered(message: BaseMessage, results: Mapping[str, str]) -> BaseMessage:
+    """The message, or the caller's result in the place of the "not run" that stood for it."""
+    content = results.get(str(getattr(message, "tool_call_id", "")))  # tool messages alone have one
+    if content is None:
+        return message
+    return message.model_copy(update={"content": content, "status": "success", "response_metadata": {}})
 
 
 def _message_json(message: BaseMessage) -> dict[str, object]:

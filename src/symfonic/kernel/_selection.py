@@ -41,10 +41,13 @@ def binding_for(
         PaletteError: A ToolPalette or a force names what cannot be offered.
     """
     projector = plan.bindings.palette
+    request = getattr(ctx, "request", None)  # a context without a request has no ceiling and no choice: see ports.TurnLike
     if projector is None:
+        if request is not None and request.tool_choice is not None:
+            message = f"cannot force {request.tool_choice!r}, the plan has no tools; valid: none"
+            raise PaletteError(message)
         return Binding(plan.bindings.model, palette_identity(None))
     live = as_transcript(transcript)
-    request = getattr(ctx, "request", None)  # a context without a request has no ceiling and no choice: see ports.TurnLike
     ceiling = None if request is None else request.allowed_tools
     choice = None if request is None else request.tool_choice
     palette, misfit = _resolved_palette(ctx, projector.names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from operator import is_
 from typing import TypeVar
 
 __all__ = ["scrub"]
@@ -24,7 +25,10 @@ def scrub(value: T) -> T:
             return value
         return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")  # type: ignore[return-value]  # a str for a str
     if isinstance(value, list):
-        return [scrub(item) for item in value]  # type: ignore[return-value]  # a list for a list
+        items = [scrub(item) for item in value]
+        return value if all(map(is_, items, value)) else items  # type: ignore[return-value]  # a list for a list
     if isinstance(value, Mapping):
-        return {scrub(key): scrub(item) for key, item in value.items()}  # type: ignore[return-value]  # a dict for a mapping
+        fields = [(scrub(key), scrub(item)) for key, item in value.items()]
+        clean = all(key is old and item is value[old] for (key, item), old in zip(fields, value, strict=True))
+        return value if clean else dict(fields)  # type: ignore[return-value]  # a dict for a mapping
     return value

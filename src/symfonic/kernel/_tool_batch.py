@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 import attrs
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 
+from symfonic.kernel._history import not_run
 from symfonic.kernel._palette_values import Binding
 from symfonic.kernel.dispatch import StageTrace
 from symfonic.kernel.errors import StageCrashed
 from symfonic.kernel.events import ToolCalled, ToolRefused, ToolReturned
+from symfonic.kernel.ports import Tell
 from symfonic.kernel.post_tool import run_post_tool
 from symfonic.kernel.pre_tool import run_pre_tool
 from symfonic.kernel.toolset import PlanTool, RunnerKind, ToolOutcome, error_message
@@ -49,7 +51,7 @@ class ToolBatch:
     answer: AIMessage
     round_number: int
     budget: int | None
-    tell: Callable[..., None]
+    tell: Tell
     traced: Callable[[tuple[StageTrace, ...], str], None]
     results: dict[str, ToolMessage] = attrs.field(factory=dict, init=False)
     pending: list[ToolCall] = attrs.field(factory=list, init=False)
@@ -66,9 +68,9 @@ class ToolBatch:
             self._refuse_unparsable(broken)
         calls = self.answer.tool_calls
         runnable = calls if self.budget is None else calls[: self.budget]
+        self.over_budget = self.budget is not None and len(calls) + len(self.answer.invalid_tool_calls) > self.budget
         for call in calls[len(runnable) :]:
-            self.over_budget = True
-            self._refuse(call, "limit", f"not run: the limit of {self.plan.limits.tool_calls} tool calls a turn was reached")
+            self._not_run(call, "limit", f"the limit of {self.plan.limits.tool_calls} tool calls a turn was reached")
         if len(runnable) == 1:
             await self._answer_call(runnable[0])
         elif runnable:
@@ -124,7 +126,7 @@ class ToolBatch:
         if outcome is None:
             if tool.runs is RunnerKind.CALLER:
                 self.pending.append(call)
-                self._refuse(call, "deferred", "not run: this tool is run by the caller, who was asked for its result")
+                self._not_run(call, "deferred", "this tool is run by the caller, who was asked for its result")
                 return
             outcome = await self._execute(tool, call)
         self.results[str(call["id"])] = outcome.message
@@ -152,7 +154,7 @@ class ToolBatch:
             return None
         tool = self.plan.bindings.toolset.by_name[name]
         if tool.runs is RunnerKind.PROVIDER:
-            self._refuse(call, "provider-run", f"not run: {name} is run by the provider, never here")
+            self._not_run(call, "provider-run", f"{name} is run by the provider, never here")
             return None
         return tool
 
@@ -164,7 +166,7 @@ class ToolBatch:
             )
         except StageCrashed as crash:
             self._hold(crash, call)
-            self._refuse(call, "crash", "not run: a stage that guards tool calls crashed")
+            self._not_run(call, "crash", "a stage that guards tool calls crashed")
             return None
         self.traced(decision.traces, str(call["id"]))
         if decision.refusal is not None:
@@ -219,6 +221,12 @@ class ToolBatch:
 
     def _refuse(self, call: ToolCall, cause: str, text: str) -> None:
         self.results[str(call["id"])] = self._refused(call, cause, text).message
+
+    def _not_run(self, call: ToolCall, cause: str, reason: str) -> None:
+        """Answer a call that a caller's own result may still take the place of."""
+        message = not_run(str(call["id"]), call["name"], reason)
+        self._tell_refused(call, cause, str(message.content))
+        self.results[str(call["id"])] = message
 
     def _refuse_unparsable(self, call: Mapping[str, object]) -> None:
         detail = f" ({call['error']})" if call.get("error") else ""

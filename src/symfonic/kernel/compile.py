@@ -11,6 +11,7 @@ from langchain_core.language_models import BaseChatModel
 
 from symfonic.kernel._lazy import LazyModel
 from symfonic.kernel._projector import DEFAULT_CACHE_SIZE, PaletteProjector, bind_tools
+from symfonic.kernel._text import scrub
 from symfonic.kernel.dispatch import StageDispatcher
 from symfonic.kernel.effects import Effect
 from symfonic.kernel.errors import EffectError, HandlerError, LimitError, PlanError, PlanRefused, StageError
@@ -92,7 +93,7 @@ def compile_plan(
         stage_program=compile_stages(declared),
         effect_grants=granted,
         limits=bounds,
-        system=system,
+        system=scrub(system),
         capabilities=capabilities or {},
         show_tool_errors=show_tool_errors,
         bindings=Bindings(

@@ -9,6 +9,7 @@
     │   ├── PlanError                 one declaration that compile refuses
     │   │   ├── ToolNameError  StageError  EffectError  HandlerError  OrderError  LimitError
     │   ├── HandlersRefused           handlers handed to a runner that may not be added
+    │   ├── HistoryError              a history that holds what is no message
     │   ├── GenerationBound           a turn is tied to a plan generation once
     │   ├── InsideRunningLoop         run_turn_sync was called where a loop runs already
     │   └── HostClosed                a turn was asked of a host that is not open
@@ -38,6 +39,7 @@ __all__ = [
     "GenerationBound",
     "HandlerError",
     "HandlersRefused",
+    "HistoryError",
     "HostClosed",
     "HostError",
     "InsideRunningLoop",
@@ -143,6 +145,10 @@ class PlanRefused(HostError, ExceptionGroup[PlanError], ValueError):
 
 class HandlersRefused(HostError, ValueError):
     """Handlers handed to a runner that the plan binds already, or that belong to no stage."""
+
+
+class HistoryError(HostError, ValueError):
+    """A history that holds what is no message."""
 
 
 class GenerationBound(HostError, RuntimeError):

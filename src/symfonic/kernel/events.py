@@ -10,6 +10,7 @@ semantic conventions where these have a word.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
@@ -200,7 +201,7 @@ class StageTraced(Event):
         error: Type and text of what went wrong; only its type in redacted events.
         error_type: What went wrong, without text.
         outcome: The outcome's class, or None.
-        why: Of a resolver: per tool, the reasons.
+        why: Of a resolver: per tool, the reasons, each ``who: what``; only who in redacted events.
         declined: Of a resolver: why it decided nothing.
         would_offer: Of an observing resolver: what it would have offered.
         round: The round it ran in; None outside rounds.
@@ -220,6 +221,11 @@ class StageTraced(Event):
     round: int | None = None
     tool_call_id: str | None = _named("gen_ai.tool.call.id", None)  # type: ignore[assignment]  # an attrs field
     trace: StageTrace | None = attrs.field(default=None, repr=False, metadata={_STREAM_ONLY: True})
+
+    def redacted(self) -> Event:
+        """Without text: of each reason only who gave it, and its score, since a router may quote the prompt."""
+        why = None if self.why is None else {name: tuple(map(_bare_reason, said)) for name, said in self.why.items()}
+        return attrs.evolve(self, error=None, trace=None, why=why)
 
     def _items(self) -> Iterator[tuple[str, object]]:
         return ((name, value) for name, value in super()._items() if name != "symfonic.trace")
@@ -419,6 +425,13 @@ class Degraded(Event):
     reason: str
     subject: str | None = None
     round: int | None = None
+
+
+def _bare_reason(reason: str) -> str:
+    """``keywords: sold, score 7.3`` without what was matched."""
+    who, _, said = reason.partition(":")
+    score = re.search(r"\bscore -?[\d.]+(?:e[+-]?\d+)?$", said)
+    return f"{who}: {score[0]}" if score else who
 
 
 def _usage_items(usage: Usage | None) -> Iterator[tuple[str, object]]:

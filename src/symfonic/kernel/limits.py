@@ -13,7 +13,7 @@ class Limits:
 
     Args:
         rounds: Model calls a turn.
-        tool_calls: Tool calls a turn, refused ones included.
+        tool_calls: Tool calls a turn, refused and unparsable ones included.
         turn_s: Seconds a turn, settle aside.
         model_timeout_s: Seconds one model call; past it the turn fails.
         tool_timeout_s: Seconds one tool call; past it the model gets an error result.

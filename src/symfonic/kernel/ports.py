@@ -24,6 +24,7 @@ __all__ = [
     "Handler",
     "LimitsLike",
     "PlanLike",
+    "Tell",
     "TurnLike",
 ]
 
@@ -57,6 +58,13 @@ class EventSink(Protocol):
 
     def emit(self, event: Event) -> None:
         """Take one event."""
+
+
+class Tell(Protocol):
+    """Makes one event and hands it to whoever observes."""
+
+    def __call__(self, event: type[Event], /, **fields: object) -> None:
+        """Tell one event."""
 
 
 class BindingsLike(Protocol):

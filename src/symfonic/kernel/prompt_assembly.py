@@ -9,6 +9,7 @@ import attrs
 
 from symfonic.kernel._copies import copy_messages
 from symfonic.kernel._runner import StagePlan, run_phase
+from symfonic.kernel._text import scrub
 from symfonic.kernel.phases import Phase
 from symfonic.kernel.transcript import is_message
 
@@ -70,7 +71,8 @@ async def run_prompt_assembly(
         if not isinstance(given, Sequence) or not all(is_message(message) for message in given):
             message = f"stage {stage.name!r} answered with a {type(outcome).__name__}; wanted a message or a sequence of messages"
             raise TypeError(message)
-        added.extend(copy_messages(given) or ())
+        copies = copy_messages(given) or ()
+        added.extend(copy.model_copy(update={"content": scrub(copy.content)}) for copy in copies)
 
     traces = await run_phase(plan, Phase.PROMPT_ASSEMBLY, context_for, handlers=handlers, apply=apply)
     return tuple(added), traces

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property, partial, wraps
 from types import MappingProxyType
-from typing import TypeGuard
+from typing import ParamSpec, TypeGuard
 
 import attrs
 from langchain_core.messages import ToolCall, ToolMessage
@@ -30,6 +30,8 @@ from symfonic.kernel.errors import PaletteError, PlanError, ToolNameError
 from symfonic.kernel.events import plain
 
 __all__ = ["PlanTool", "RunnerKind", "ToolOutcome", "Toolset", "tool_problems"]
+
+P = ParamSpec("P")
 
 RESERVED_NAMES = frozenset({"any", "auto", "none", "required"})
 """Words that several providers read as a kind of tool choice, so that a force of such a tool would be lost."""
@@ -88,11 +90,11 @@ class PlanTool:
             return self.given.model_copy(update={"coroutine": _without_exit(self.given.coroutine)})
         if isinstance(self.given, BaseTool):
             return self.given
-        call: Callable[..., object] = self.given  # type: ignore[assignment]  # compile refused what cannot be called
+        call: Callable[[], object] = self.given  # type: ignore[assignment]  # compile refused what cannot be called
         described = inspect.getdoc(call) or self.name
         shape = {"coroutine": _without_exit(call)} if is_async_callable(call) else {"func": call}  # type: ignore[arg-type]  # found to be async
         return StructuredTool.from_function(
-            **shape,  # type: ignore[arg-type]  # one of the two, as LangChain wants it
+            **shape,
             name=self.name,
             description=None if inspect.getdoc(call) else described,
             parse_docstring=bool(inspect.getdoc(call)),
@@ -186,14 +188,14 @@ class _Exited(Exception):
         super().__init__(str(error))
 
 
-def _without_exit(coroutine: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+def _without_exit(coroutine: Callable[P, Awaitable[object]]) -> Callable[P, Awaitable[object]]:
     """The same function, whose SystemExit is an ordinary exception.
 
     LangChain runs a coroutine in a task of its own, and asyncio stops the whole loop for a SystemExit in a task.
     """
 
     @wraps(coroutine)
-    async def run(*args: object, **kwargs: object) -> object:
+    async def run(*args: P.args, **kwargs: P.kwargs) -> object:
         try:
             return await coroutine(*args, **kwargs)
         except SystemExit as error:

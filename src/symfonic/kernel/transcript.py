@@ -61,7 +61,7 @@ def is_ai(message: BaseMessage) -> bool:
 
 def call_names(message: AIMessage) -> dict[str, str]:
     """Call id to tool name of every call in one AI message, unparsable ones included, ``unknown`` where it has none."""
-    calls: list[Mapping[str, object]] = [*message.tool_calls, *message.invalid_tool_calls]  # type: ignore[list-item]  # TypedDicts are mappings
+    calls: list[Mapping[str, object]] = [*message.tool_calls, *message.invalid_tool_calls]
     return {str(call["id"]): str(call.get("name") or "unknown") for call in calls if call.get("id") is not None}
 
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
+from contextvars import Context, copy_context
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -193,13 +194,18 @@ def run_sync(work: Coroutine[object, object, T]) -> T:
         work.close()
         message = "an event loop is running on this thread; await run_turn, or use the async methods, instead"
         raise InsideRunningLoop(message)
-    future = asyncio.run_coroutine_threadsafe(work, _background.loop())
+    future = asyncio.run_coroutine_threadsafe(_in_context(work, copy_context()), _background.loop())
     try:
         return future.result()
     except BaseException:
         # An interrupt reaches this thread, not the loop's: the turn must not go on behind the caller's back.
         future.cancel()
         raise
+
+
+async def _in_context(work: Coroutine[object, object, T], context: Context) -> T:
+    """Run a coroutine in the caller's context variables, which another thread's loop does not have."""
+    return await asyncio.create_task(work, context=context)
 
 
 def run_turn_sync(plan: Plan, request: TurnRequest) -> TurnResult:

@@ -67,11 +67,21 @@ def test_a_tool_that_does_not_exist_or_fails_ends_no_turn(site: FakeSite, cli: C
 ECHO = "lambda call: f'{len(call.messages[-1].content)} {call.messages[-1].content[:20]!a}'"
 
 
-@pytest.mark.parametrize("prompt", ["", " ", "\x00\x07\x1b[31m\r\n", "\ud800", "\U0001f600", "--", "a\ud83db"])
+@pytest.mark.parametrize("prompt", ["", " ", "\x00\x07\x1b[31m\r\n", "\U0001f600", "--"])
 def test_any_text_is_a_prompt(site: FakeSite, cli: Cli, prompt: str) -> None:
-    """Empty, control characters, lone surrogates: each reaches the model as it is."""
+    """Empty, control characters, emoji: each reaches the model as it is."""
     deployment(site, ECHO)
     assert cli("run", "--", prompt) == Done(0, f"{len(prompt)} {prompt!a}\n", "")
+
+
+@pytest.mark.parametrize("prompt", ["\ud800", "a\ud83db"])
+def test_lone_surrogates_are_a_prompt_too(site: FakeSite, cli: Cli, prompt: str) -> None:
+    """What no provider can be sent is replaced, and that is told; the turn is answered."""
+    deployment(site, ECHO)
+    done = cli("run", "--", prompt)
+    sent = re.sub("[\ud800-\udfff]", "\ufffd", prompt)
+    assert (done.code, done.out) == (0, f"{len(prompt)} {sent!a}\n")
+    assert done.err.startswith("degraded (prompt): ")
 
 
 @pytest.mark.parametrize("options", [(), ("--json",), ("--trace",), ("--json", "--trace")])
@@ -89,7 +99,7 @@ def test_any_text_can_be_shown(site: FakeSite, cli: Cli, options: tuple[str, ...
         return [Tools("all", build)]
     ''')  # fmt: skip
     deployment(site, f"call_tool('nasty', x={nasty})", nasty, blocks='[[plugin]]\nid = "nasty"\n')
-    done = cli("run", "hi \ud800", *options)
+    done = cli("run", "hi", *options)
     assert (done.code, done.err) == (0, "")
     assert "ok" in done.out
     if "--json" in options:
@@ -378,7 +388,7 @@ def test_usage_mistakes_are_exit_code_2(cli: Cli, args: tuple[str, ...]) -> None
     """click's words, with the usage line."""
     done = cli(*args)
     assert (done.code, done.out) == (2, "")
-    assert "Usage: symfonic-kernel" in done.err
+    assert done.err.startswith(("Usage: symfonic-kernel", "Error: "))
 
 
 @pytest.mark.parametrize(
@@ -450,7 +460,9 @@ def test_a_prompt_argument_that_is_no_utf_8(site: FakeSite) -> None:
         env=site.environment(),
         timeout=60,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"4 'caf\\udce9'\n", b"")
+    assert (done.returncode, done.stdout) == (0, b"4 'caf\\ufffd'\n")
+    assert done.stderr.startswith(b"degraded (prompt): ")
+    assert done.stderr.count(b"\n") == 1
 
 
 def test_a_reader_that_has_gone_is_no_fault(site: FakeSite) -> None:

@@ -123,13 +123,13 @@ def test_pal_1_a_lazy_model_raced_for_is_bound_once() -> None:
     """Threads that first call the full palette at the same time share one binding."""
     entered, release, made = threading.Event(), threading.Event(), []
 
-    def bind() -> object:
+    def bind() -> Bound:
         entered.set()
         assert release.wait(WAIT_S)
         made.append(object())
-        return made[-1]
+        return Bound(made[-1])
 
-    lazy = LazyModel(bind)  # type: ignore[arg-type]  # any object will do
+    lazy = LazyModel(bind)
     got: list[object] = []
     racing = [threading.Thread(target=lambda: got.append(lazy.bound)) for _ in range(4)]
     racing[0].start()
@@ -147,13 +147,13 @@ def test_pal_1_a_lazy_model_whose_bind_failed_tries_again() -> None:
     """A failed bind of the full palette is not kept: the next call binds again."""
     answers: list[object] = [RuntimeError("down"), "model"]
 
-    def bind() -> object:
+    def bind() -> Bound:
         answer = answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return Bound(answer)
 
-    lazy = LazyModel(bind)  # type: ignore[arg-type]  # any object will do
+    lazy = LazyModel(bind)
     with pytest.raises(RuntimeError, match="down"):
         lazy.bound  # noqa: B018  # binds
     assert lazy.bound == "model"

@@ -172,8 +172,10 @@ REFUSED: list[tuple[str, dict[str, object], str]] = [
     (
         "wild grant",
         {"grants": ["zzz"]},
-        "EffectError: the unknown effect 'zzz' is granted; known: messages.add, tool_call.amend, tool_call.refuse, "
-        "tool_result.replace, tools.force, tools.narrow",
+        (
+            "EffectError: the unknown effect 'zzz' is granted; "
+            "known: messages.add, tool_call.amend, tool_call.refuse, tool_result.replace, tools.force, tools.narrow"
+        ),
     ),
     (
         "cycle",
@@ -633,3 +635,24 @@ def test_pal_1_the_lazy_full_palette_is_called_awaited_or_streamed() -> None:
     answer, pieces = asyncio.run(main())
     assert answer == "hello"
     assert "".join(map(str, pieces)) == "hello"
+
+
+def test_ipl_2_an_unbound_name_that_is_no_stage_is_refused() -> None:
+    """What is left unbound on purpose must be a stage."""
+    with pytest.raises(PlanRefused, match="'nobody' is left unbound and is no stage"):
+        compile_plan(model=ScriptedModel("x"), unbound=["nobody"])
+
+
+def test_ipl_2_limits_of_another_type_are_refused() -> None:
+    """A dict is no Limits."""
+    with pytest.raises(PlanRefused, match="limits is a dict"):
+        compile_plan(model=ScriptedModel("x"), limits={"rounds": 3})  # type: ignore[arg-type]  # on purpose
+
+
+@pytest.mark.parametrize("wrong", [{"answer": "honored"}, {"answer": "unknown", "scope": "some"}])
+def test_pal_10_a_misspelt_answer_is_refused(wrong: dict[str, str]) -> None:
+    """Answer and scope are closed lists: a typo must not count as an answer."""
+    from symfonic.kernel.forcing import ForcingSupport
+
+    with pytest.raises(ValueError, match=r"must be in"):
+        ForcingSupport(**wrong)  # type: ignore[arg-type]  # on purpose

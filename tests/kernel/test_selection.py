@@ -371,6 +371,12 @@ def test_req_1_a_force_outside_plan_or_ceiling_is_a_palette_error(
     assert str(caught.value) == f"cannot force {forced!r}, it is not among the plan's allowed tools; valid: {valid}"
 
 
+def test_req_1_a_tool_choice_for_a_plan_without_tools_is_a_palette_error() -> None:
+    """A force that cannot be met is never dropped in silence, not even where there is no tool at all."""
+    with pytest.raises(PaletteError, match="cannot force 'a', the plan has no tools; valid: none"):
+        chose(compile_plan(model=ScriptedModel("x")), tool_choice="a")
+
+
 # -- PAL-21 ---------------------------------------------------------------------------------------------------------
 
 
@@ -529,3 +535,30 @@ def test_pal_16_a_binders_offered_names_are_what_counts() -> None:
     plan = plan_of("abc", bind_with=lambda *_: Bound("m", ("a",), False, "takes one tool at most"))
     binding = chose(plan, frozenset("ab"))
     assert (binding.offered, binding.reason) == (("a",), "takes one tool at most")
+
+
+# -- what the full palette's binder says ------------------------------------------------------------
+
+
+def test_pal_16_the_full_palettes_binding_tells_what_its_binder_gave_up() -> None:
+    """A binder that offers fewer tools or gives something up is heard when nothing narrows, too."""
+
+    def bind_with(model: object, tools: Sequence[object], forced: str | None) -> Bound:
+        return Bound(model, ("c",), reason="b and a are not for this model")
+
+    binding = chose(plan_of(bind_with=bind_with))
+    assert binding.offered == ("c",)
+    assert binding.reason == "b and a are not for this model"
+    assert binding.identity == "*"
+
+
+def test_pal_16_a_pairs_reason_for_the_full_palette_is_told() -> None:
+    """The reason of a pair is the Binding's, and everything counts as offered."""
+    binding = chose(plan_of(bind_with=lambda model, tools, forced: (model, "strict mode is off")))
+    assert (binding.offered, binding.reason) == (("c", "a", "b"), "strict mode is off")
+
+
+def test_pal_20_bare_nothing_offers_nothing() -> None:
+    """A resolver that answers with NOTHING itself means what it says."""
+    binding = chose(plan_of(), NOTHING)
+    assert (binding.identity, binding.offered, binding.reason) == ("\x02", (), None)

@@ -121,9 +121,9 @@ def plugin_states(
     deployment: Deployment | None, installed: Sequence[InstalledPlugin], selected: Selected | None
 ) -> tuple[PluginState, ...]:
     """The state of every installed and every selected plugin, selected ones first, in file order."""
-    failed: dict[str, PluginError] = {}
+    failed: dict[str, list[PluginError]] = {}
     for problem in selected.problems if selected is not None else ():
-        failed.setdefault(problem.plugin, problem)
+        failed.setdefault(problem.plugin, []).append(problem)
     rows: list[PluginState] = []
     by_id = {plugin.id: plugin for plugin in installed}
     loaded = {plugin.id: plugin for plugin in selected.loaded} if selected is not None else {}
@@ -135,8 +135,8 @@ def plugin_states(
             PluginState(
                 id=table.id,
                 state="active" if broken is None else "failed",
-                reason=None if broken is None else broken.reason,
-                message=None if broken is None else str(broken),
+                reason=None if broken is None else broken[0].reason,
+                message=None if broken is None else "\n".join(map(str, broken)),
                 dist=source.contributor.dist if source else known.dist if known else "",
                 version=source.contributor.version if source else known.version if known else "",
                 module=source.entry_point if source else known.module if known else "",

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
 
+    from symfonic.kernel.forcing import Bound
     from symfonic.kernel.ports import CallableModel
 
 __all__ = ["LazyModel"]
@@ -22,22 +23,27 @@ class LazyModel:
     never binds the full palette at all.
 
     Args:
-        bind: Makes the bound model. Called once; a failed call is tried again.
+        bind: Binds the palette. Called once; a failed call is tried again.
     """
 
-    def __init__(self, bind: Callable[[], CallableModel]) -> None:
+    def __init__(self, bind: Callable[[], Bound]) -> None:
         self._bind = bind
-        self._bound: CallableModel | None = None
+        self._answer: Bound | None = None
         self._lock = threading.Lock()
+
+    @property
+    def answer(self) -> Bound:
+        """What binding came to: the model, what it offers, what was given up."""
+        if self._answer is None:
+            with self._lock:
+                if self._answer is None:
+                    self._answer = self._bind()
+        return self._answer
 
     @property
     def bound(self) -> CallableModel:
         """The bound model."""
-        if self._bound is None:
-            with self._lock:
-                if self._bound is None:
-                    self._bound = self._bind()
-        return self._bound
+        return self.answer.model  # type: ignore[return-value]  # compile checked that it can be called
 
     async def ainvoke(self, input: Sequence[BaseMessage], config: RunnableConfig | None = None) -> object:  # noqa: A002  # LangChain's name
         """One answer."""

@@ -167,7 +167,8 @@ def _dict_name(tool: Mapping[str, object]) -> object:
     return kind if isinstance(kind, str) and kind not in _CLIENT_TYPES else None
 
 
-_CLIENT_TYPES = frozenset({"function", "custom"})
+_CLIENT_TYPES = frozenset({"function", "custom", "object"})
+"""Types of tools this side runs; "object" is a JSON schema."""
 _SCHEMA_KEYS = frozenset({"function", "custom", "input_schema", "parameters", "properties"})
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from symfonic.kernel._lazy import LazyModel
 from symfonic.kernel._palette_values import NOTHING, Binding, Names, ToolPalette, palette_identity
 from symfonic.kernel.errors import PaletteError
 from symfonic.kernel.ports import PlanLike, TurnLike
@@ -57,10 +58,20 @@ def binding_for(
     forced = palette.forced if choice is None else choice
     if forced is not None:
         names, forced = _forced(projector, live, names, forced, ceiling=ceiling, chosen=choice is not None)
-    binding = projector.binding(names, forced)
+    binding = _as_bound(projector.binding(names, forced))
     if misfit is None:
         return binding
     return attrs.evolve(binding, reason="; ".join(filter(None, (misfit, binding.reason))))
+
+
+def _as_bound(binding: Binding) -> Binding:
+    """The full palette's binding, with what its binder offered and gave up, which is known once it is bound."""
+    if not isinstance(binding.model, LazyModel):
+        return binding
+    answer = binding.model.answer
+    if answer.offered == binding.offered and answer.reason is None:
+        return binding
+    return attrs.evolve(binding, offered=answer.offered, reason=answer.reason)
 
 
 def _resolved_palette(ctx: TurnLike, available: frozenset[str]) -> tuple[ToolPalette, str | None]:
@@ -75,7 +86,7 @@ def _resolved_palette(ctx: TurnLike, available: frozenset[str]) -> tuple[ToolPal
     if isinstance(value, ToolPalette):
         value.check(available)
         return value, None
-    if isinstance(value, frozenset):
+    if isinstance(value, frozenset) or value is NOTHING:
         return ToolPalette(value), None
     return _FULL, (
         f"the tools capability resolved to a {type(value).__name__}; wanted a frozenset of names or a ToolPalette; "

@@ -18,7 +18,9 @@ from typing import TypeVar
 
 import attrs
 
-__all__ = ["WorkerPool", "WorkersExhausted", "workers"]
+from symfonic.kernel.errors import WorkersExhausted
+
+__all__ = ["WorkerPool", "workers"]
 
 T = TypeVar("T")
 
@@ -28,10 +30,6 @@ MAX_ABANDONED = 256
 """Abandoned threads a process may hold; above it a sync call is refused rather than started."""
 IDLE_S = 30.0
 """Seconds an idle thread waits for work before it ends."""
-
-
-class WorkersExhausted(RuntimeError):
-    """Too many sync calls were abandoned and still block their threads."""
 
 
 @attrs.define(eq=False)

@@ -15,7 +15,7 @@ from symfonic.kernel._text import scrub
 from symfonic.kernel.dispatch import StageDispatcher
 from symfonic.kernel.effects import Effect
 from symfonic.kernel.errors import EffectError, HandlerError, LimitError, PlanError, PlanRefused, StageError
-from symfonic.kernel.forcing import Bound, ForcingSupport
+from symfonic.kernel.forcing import Bound, ForcingSupport, as_bound
 from symfonic.kernel.plan import Bindings, Limits, Plan
 from symfonic.kernel.ports import Binder, CallableModel, EventSink, Handler
 from symfonic.kernel.stages import Stage, compile_stages, stage_problems
@@ -83,7 +83,7 @@ def compile_plan(
         raise PlanRefused(problems)
     toolset = Toolset(palette)
     binder = bind_with or _schema_binder(toolset)
-    called = LazyModel(_bind_all(model, palette, binder)) if palette else model
+    called = LazyModel(_bind_all(model, palette, toolset.names, binder)) if palette else model
     projector = (
         PaletteProjector(model, palette, called, forcing=forcing, bind_with=binder, cache_size=cache_size)
         if palette
@@ -117,10 +117,9 @@ def _schema_binder(toolset: Toolset) -> Binder:
     return bind
 
 
-def _bind_all(model: object, palette: Sequence[object], binder: Binder) -> Callable[[], CallableModel]:
-    def bind() -> CallableModel:
-        answer = binder(model, list(palette), None)
-        return answer.model if isinstance(answer, Bound) else answer[0]  # type: ignore[return-value]  # the binder's promise
+def _bind_all(model: object, palette: Sequence[object], names: tuple[str, ...], binder: Binder) -> Callable[[], Bound]:
+    def bind() -> Bound:
+        return as_bound(binder(model, list(palette), None), names, sent=False)
 
     return bind
 
@@ -141,6 +140,8 @@ def _handler_problems(
         elif not callable(handler):
             text = f"the handler of stage {name!r} is a {type(handler).__name__}, which cannot be called"
             problems.append(HandlerError(text, subjects=(name,)))
+    for name in sorted(unbound - names, key=str):
+        problems.append(HandlerError(f"{name!r} is left unbound and is no stage; drop it", subjects=(name,)))
     return problems
 
 
@@ -195,6 +196,8 @@ def _can_bind(model: object) -> bool:
 
 
 def _limit_problems(limits: Limits) -> list[PlanError]:
+    if not isinstance(limits, Limits):
+        return [LimitError(f"limits is a {type(limits).__name__}; wanted Limits(...)")]
     problems: list[PlanError] = []
     for field in attrs.fields(Limits):
         value = getattr(limits, field.name)

@@ -14,7 +14,7 @@ import attrs
 from symfonic.kernel._palette_values import ToolPalette
 from symfonic.kernel._workers import workers
 from symfonic.kernel.effects import Amend, Effect, Refuse, Replace, Resolution
-from symfonic.kernel.errors import StageCrashed
+from symfonic.kernel.errors import OutcomeRefused, StageCrashed
 from symfonic.kernel.phases import Phase
 from symfonic.kernel.ports import Handler
 from symfonic.kernel.stages import Stage, StageProgram
@@ -70,10 +70,6 @@ def error_text(error: BaseException) -> str:
     except Exception:  # noqa: BLE001  # an exception whose text cannot be made is still a trace, not a crash of the dispatcher
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-class _OutcomeRefused(Exception):
-    """An outcome went beyond what its stage declared."""
 
 
 class StageDispatcher:
@@ -152,7 +148,7 @@ class StageDispatcher:
             elapsed = perf_counter() - begun
             return StageTrace(stage, phase, "failed", error=error_text(error), elapsed_s=elapsed, exception=_bare(error))
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the fault boundary of plugins; sys.exit() in a handler ends no turn
-            text = str(error) if isinstance(error, _OutcomeRefused) else error_text(error)
+            text = str(error) if isinstance(error, OutcomeRefused) else error_text(error)
             elapsed = perf_counter() - begun
             return StageTrace(stage, phase, "failed", error=text, elapsed_s=elapsed, exception=_bare(error))
         return StageTrace(stage, phase, "ok", outcome, elapsed_s=perf_counter() - begun)
@@ -239,12 +235,12 @@ def _check_outcome(stage: Stage, phase: Phase, outcome: object) -> None:
     """Refuse an outcome beyond the stage's declared effects (STG-8)."""
     if isinstance(outcome, Awaitable):
         message = "the handler returned an awaitable that nobody awaits; make it an async function"
-        raise _OutcomeRefused(message)
+        raise OutcomeRefused(message)
     for effect in _effects_of(stage, phase, outcome):
         if effect not in stage.effects:
             declared = ", ".join(sorted(stage.effects)) or "none"
             message = f"its outcome {type(outcome).__name__} needs the effect {effect}, declared: {declared}; not applied"
-            raise _OutcomeRefused(message)
+            raise OutcomeRefused(message)
 
 
 def _effects_of(stage: Stage, phase: Phase, outcome: object) -> list[Effect]:

@@ -9,12 +9,14 @@
     │   ├── PlanError                 one declaration that compile refuses
     │   │   ├── ToolNameError  StageError  EffectError  HandlerError  OrderError  LimitError
     │   ├── HandlersRefused           handlers handed to a runner that may not be added
+    │   ├── WorkersExhausted          too many abandoned sync calls still block their threads
     │   ├── HistoryError              a history that holds what is no message
     │   ├── GenerationBound           a turn is tied to a plan generation once
     │   ├── InsideRunningLoop         run_turn_sync was called where a loop runs already
     │   └── HostClosed                a turn was asked of a host that is not open
     ├── PluginError                   a plugin broke a rule (plugin id and distribution named)
     │   ├── PluginsRefused            an ExceptionGroup: every problem of one start, a plugin's among them
+    │   ├── OutcomeRefused            an outcome beyond what its stage declared
     │   └── StageCrashed              a stage failed or was denied; carries the traces
     ├── ModelFailed                   the chat model raised, hung or answered nonsense
     ├── PaletteError                  a tool name or force that cannot be offered
@@ -46,6 +48,7 @@ __all__ = [
     "LimitError",
     "ModelFailed",
     "OrderError",
+    "OutcomeRefused",
     "PaletteError",
     "PlanError",
     "PlanRefused",
@@ -56,6 +59,7 @@ __all__ = [
     "SymfonicError",
     "ToolNameError",
     "TurnFailed",
+    "WorkersExhausted",
 ]
 
 
@@ -147,6 +151,10 @@ class HandlersRefused(HostError, ValueError):
     """Handlers handed to a runner that the plan binds already, or that belong to no stage."""
 
 
+class WorkersExhausted(HostError, RuntimeError):
+    """Too many sync calls were abandoned and still block their threads."""
+
+
 class HistoryError(HostError, ValueError):
     """A history that holds what is no message."""
 
@@ -204,6 +212,10 @@ class PluginsRefused(PluginError, ExceptionGroup[SymfonicError]):
     def __str__(self) -> str:
         """All findings, one a line."""
         return _summary("the deployment is refused", self.exceptions)
+
+
+class OutcomeRefused(PluginError):
+    """An outcome goes beyond the effects its stage declared."""
 
 
 class StageCrashed(PluginError):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-__all__ = ["BindRequest", "Bound", "ForcingSupport"]
+__all__ = ["BindRequest", "Bound", "ForcingSupport", "as_bound"]
 
 _CANNOT = frozenset({"refused", "ignored"})
 
@@ -24,8 +24,8 @@ class ForcingSupport:
         reason: Why, in words for the caller.
     """
 
-    answer: str
-    scope: str = attrs.field()
+    answer: str = attrs.field(validator=attrs.validators.in_(("honoured", "refused", "ignored", "unknown")))
+    scope: str = attrs.field(validator=attrs.validators.in_(("named", "any_only", "single_only", "none")))
     form: str = "name"
     effect: str = "silent"
     reason: str = ""
@@ -54,6 +54,11 @@ class Bound:
     offered: tuple[str, ...] = attrs.field(default=(), converter=_in_order)
     forced_sent: bool = False
     reason: str | None = None
+
+
+def as_bound(answer: Bound | tuple[object, str | None], selected: tuple[str, ...], *, sent: bool) -> Bound:
+    """A binder's answer as a Bound: a pair offers what was selected, and sent the force if one was passed (PAL-9)."""
+    return answer if isinstance(answer, Bound) else Bound(answer[0], selected, sent, answer[1])
 
 
 @attrs.frozen

@@ -68,7 +68,7 @@ async def run_prompt_assembly(
 
     def apply(stage: Stage, outcome: object) -> None:
         given = [outcome] if is_message(outcome) else outcome
-        if not isinstance(given, Sequence) or not all(is_message(message) for message in given):
+        if not isinstance(given, list | tuple) or not all(is_message(message) for message in given):
             message = f"stage {stage.name!r} answered with a {type(outcome).__name__}; wanted a message or a sequence of messages"
             raise TypeError(message)
         copies = copy_messages(given) or ()

@@ -10,7 +10,7 @@ import click
 
 from symfonic.kernel.errors import ConfigError, HostError, PluginError, SymfonicError, TurnFailed
 
-__all__ = ["CODES", "Exit", "exit_code", "json_errors", "told"]
+__all__ = ["CODES", "Exit", "error_json", "exit_code", "json_errors", "told"]
 
 CODES = {"completed": 0, "deferred": 0, "cancelled": 130}
 """Stop reason to exit code; every other one is a limit."""
@@ -52,11 +52,12 @@ def json_errors(*, wanted: bool) -> Iterator[None]:
         yield
     except SymfonicError as error:
         if wanted:
-            click.echo(json.dumps(_error_json(error), ensure_ascii=False, indent=2))
+            click.echo(json.dumps(error_json(error), ensure_ascii=False, indent=2))
         raise
 
 
-def _error_json(error: SymfonicError) -> dict[str, object]:
+def error_json(error: SymfonicError) -> dict[str, object]:
+    """An error as ``--json`` tells it."""
     row: dict[str, object] = {"type": type(error).__name__, "message": str(error), "exit_code": exit_code(error)}
     if isinstance(error, ConfigError):
         row["problems"] = list(error.problems)

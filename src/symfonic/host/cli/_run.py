@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from symfonic.host.cli._exit import CODES, LIMIT, Exit, json_errors
+from symfonic.host.cli._exit import CODES, LIMIT, Exit, error_json, json_errors
 from symfonic.host.cli._options import config_option, drawing, echo_json, json_option
 from symfonic.host.compose import Host
 from symfonic.kernel._result import STOP_REASONS
+from symfonic.kernel.errors import SymfonicError
 from symfonic.kernel.events import Event, RoundStarted, TextDelta, TurnErrored, TurnFinished
 from symfonic.kernel.request import TurnRequest
 
@@ -54,7 +55,8 @@ def run(
             raise Exit(CODES["cancelled"]) from None
     result = shown.result
     if as_json:
-        echo_json({**result.to_json(), **({"events": [event.to_json() for event in shown.events]} if trace else {})})
+        told = result.to_json() if shown.fault is None else error_json(shown.fault)
+        echo_json({**told, **({"events": [event.to_json() for event in shown.events]} if trace else {})})
     elif trace:
         drawing().print_trace(shown.events, shown.provenance)
     else:
@@ -70,7 +72,7 @@ class _Shown:
     def __init__(self, provenance: Provenance) -> None:
         self.provenance = provenance
         self.events: list[Event] = []
-        self.fault: Exception | None = None
+        self.fault: SymfonicError | None = None
 
     @property
     def result(self) -> TurnResult:
@@ -91,7 +93,7 @@ async def _turn(config: Path | None, request: TurnRequest, *, live: bool) -> _Sh
                 async for event in stream:
                     shown.events.append(event)
                     show(event)
-            except Exception as fault:  # noqa: BLE001  # told by the caller, after what was shown
+            except SymfonicError as fault:  # told by the caller, after what was shown
                 if not shown.events or not isinstance(shown.events[-1], TurnErrored):
                     raise
                 shown.fault = fault

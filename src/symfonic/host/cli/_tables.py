@@ -19,9 +19,15 @@ PIPED_WIDTH = 160
 _STATE_STYLES = {"active": "green", "off": "dim", "failed": "bold red"}
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line, as everywhere; rich would end the process with exit code 1."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """A console on standard output; without a terminal it writes no colours and does not wrap at 80 columns."""
-    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    return _Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

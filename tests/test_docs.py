@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import attrs
+import pytest
 
-from tests.docs_support import ROOT, table
+from tests.docs_support import ROOT, blocks, table
 from symfonic.host.config import Deployment, EventsTable, ModelTable, PluginTable, PromptTable, ToolsTable
 from symfonic.kernel.events import EVENTS
 from symfonic.kernel.limits import Limits
@@ -97,3 +99,94 @@ def test_the_tree_names_no_path_of_one_machine() -> None:
             if re.search(r"(^|[^A-Za-z0-9_.])/(ro" + r"ot|wo" + r"rk|ho" + r"me)/", text):
                 wrong.append(name)
     assert wrong == []
+
+
+def _listed(page: str) -> set[str]:
+    """The objects a reference page documents."""
+    text = (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8")
+    return {name.rsplit(".", 1)[-1] for name in re.findall(r"\.\. auto(?:class|function|data):: (\S+)", text)}
+
+
+def test_every_name_of_the_plugin_page_is_in_the_reference() -> None:
+    """What symfonic.plugin defines, contexts included, is documented on its page; what it re-exports, on the kernel's."""
+    import symfonic.plugin as page
+
+    own = {n for n in page.__all__ if getattr(getattr(page, n), "__module__", "").startswith("symfonic.plugin")}
+    contexts = {n for n in page.__all__ if n.endswith("Context")}
+    assert (own | contexts) - {"hookimpl"} <= _listed("plugin.md")
+    rest = {n for n in page.__all__ if n not in own | contexts and n[0].isupper() and not n.isupper()}
+    rest = {n for n in rest if not n.endswith("Error") and n not in ("Event", "Route")}
+    assert rest <= _listed("kernel.md") | _listed("plugin.md")
+
+
+def test_every_event_is_in_the_reference() -> None:
+    """The reference of events has each class."""
+    assert {event.__name__ for event in EVENTS} <= _listed("events.md")
+
+
+def test_every_public_name_of_host_and_testing_is_in_the_reference() -> None:
+    """What the two packages export is documented, apart from what is the kernel's."""
+    import symfonic.host
+    import symfonic.testing
+
+    kernels = {"TextDelta", "TurnErrored", "TurnFinished", "TurnRequest"}
+    assert set(symfonic.host.__all__) - kernels <= _listed("host.md")
+    assert set(symfonic.testing.__all__) <= _listed("testing.md")
+
+
+def test_every_command_is_documented() -> None:
+    """The table of commands has each command the console script has."""
+    from symfonic.host.cli._app import app
+
+    documented = {_names(row[0])[0].split()[0] for row in table("docs/command-line.md", "# symfonic-kernel, the command")}
+    assert documented == set(app.commands)
+
+
+def test_every_error_has_a_docstring_and_a_place_in_the_tree() -> None:
+    """The tree in the errors module names every error class it exports."""
+    from symfonic.kernel import errors
+
+    drawn = errors.__doc__ or ""
+    for name in errors.__all__:
+        assert re.search(rf"\b{name}\b", drawn), name
+        assert getattr(errors, name).__doc__, name
+
+
+@pytest.mark.parametrize("page", ["howto-policy", "howto-observe", "howto-real-model"])
+def test_the_how_tos_python_runs(page: str) -> None:
+    """Each Python example of a how-to runs as it stands."""
+    found = [block.text for block in blocks(f"docs/{page}.md") if block.language == "python"]
+    assert found
+    for text in found:
+        exec(compile(text, page, "exec"), {"__name__": page})  # noqa: S102  # our own documentation
+
+
+def test_the_policy_how_to_refuses(tmp_path: Path) -> None:
+    """The how-to's guard refuses what is above its limit, and lets the rest through."""
+    import asyncio
+    import sys
+    import types
+
+    from symfonic.host import Use, compose
+    from symfonic.testing import ScriptedModel, call_tool
+
+    (text,) = [block.text for block in blocks("docs/howto-policy.md") if block.language == "python"]
+    module = types.ModuleType("acme_policy.plugin")
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(text, "howto-policy", "exec"), vars(module))  # noqa: S102  # our own documentation
+        model = ScriptedModel(call_tool("refund", amount=80.0), call_tool("refund", id="second", amount=20.0), "done")
+
+        def refund(amount: float) -> str:
+            """Refund."""
+            return f"{amount} refunded"
+
+        async def turn() -> list[str]:
+            use = Use(module, config={"limit": 50.0})
+            async with compose(model=model, tools=[refund], plugins=[use]) as host:
+                result = await host.run("refund")
+            return [str(message.content) for message in result.messages if message.type == "tool"]
+
+        assert asyncio.run(turn()) == ["refund was refused: refunds above 50 need a person", "20.0 refunded"]
+    finally:
+        del sys.modules[module.__name__]

@@ -11,10 +11,9 @@ from typing import Any
 
 import attrs
 import pytest
+from tests.host.support import FakeSite, make_site
 
 from symfonic.host.cli import main
-
-from tests.host.support import FakeSite, make_site
 
 
 @attrs.frozen

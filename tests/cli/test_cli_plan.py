@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import attrs
 import pytest
-
-from symfonic.kernel.limits import Limits
-
 from tests.cli.conftest import Cli
 from tests.cli.support import deployment, stage
 from tests.host.support import FakeSite
+
+from symfonic.kernel.limits import Limits
 
 ORDERED = """
 async def nothing(context):
@@ -95,7 +94,9 @@ def test_d4_a_person_sees_the_order(site: FakeSite, cli: Cli) -> None:
     done = cli("plan")
     assert (done.code, done.err) == (0, "")
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
-    assert lines.index("settle all.z - before all.a plugin all (dist-all 2.0)") + 1 == lines.index("settle all.a - plugin all (dist-all 2.0)")
+    assert lines.index("settle all.z - before all.a plugin all (dist-all 2.0)") + 1 == lines.index(
+        "settle all.a - plugin all (dist-all 2.0)"
+    )
     assert "pre-tool all.guard tool_call.refuse plugin all (dist-all 2.0)" in lines
     assert "dropped: all.z after gone.x: its plugin is not selected" in lines
     assert "routers: numbers from plugin all (dist-all 2.0)" in lines
@@ -154,7 +155,11 @@ def test_no_secret_stands_in_a_plan(site: FakeSite, cli: Cli) -> None:
         blocks='[[plugin]]\nid = "keyed"\n[plugin.config]\ntoken = "sk-three"\n',
     )
     file = site.root / "symfonic.toml"
-    file.write_text(file.read_text().replace('[model.options]\napi_key = "sk-two"\n\n[model]\n', '[model]\noptions = {api_key = "sk-two"}\n'))
+    file.write_text(
+        file.read_text().replace(
+            '[model.options]\napi_key = "sk-two"\n\n[model]\n', '[model]\noptions = {api_key = "sk-two"}\n'
+        )
+    )
     for options in ((), ("--json",)):
         done = cli("plan", *options)
         assert done.code == 0
@@ -166,7 +171,13 @@ def test_no_secret_stands_in_a_plan(site: FakeSite, cli: Cli) -> None:
     [
         ("raise RuntimeError('boom')", 3, "import-failed"),
         (stage("nowhere", "pass"), 2, "the unknown phase 'nowhere'"),
-        (stage("settle", "pass").replace('"log"', '"log", after="nope"').replace('"log", after="nope", build', '"log", build, after="nope"'), 2, "is no stage at settle"),
+        (
+            stage("settle", "pass")
+            .replace('"log"', '"log", after="nope"')
+            .replace('"log", after="nope", build', '"log", build, after="nope"'),
+            2,
+            "is no stage at settle",
+        ),
     ],
 )
 @pytest.mark.parametrize("options", [(), ("--json",)])

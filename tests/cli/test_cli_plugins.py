@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 import pytest
-
 from tests.cli.conftest import Cli
 from tests.cli.support import deployment, stage
 from tests.host.support import FakeSite
@@ -38,7 +37,9 @@ def broken(site: FakeSite) -> None:
     """A deployment of which half is broken in every way there is."""
     site.plugin("bad", "raise RuntimeError('boom')")
     site.plugin("quits", "import sys; sys.exit(9)")
-    site.plugin("hooks", "@hookimpl\ndef symfonic_tool(context): pass\n\n@hookimpl\nasync def symfonic_tools(context): pass\n")
+    site.plugin(
+        "hooks", "@hookimpl\ndef symfonic_tool(context): pass\n\n@hookimpl\nasync def symfonic_tools(context): pass\n"
+    )
     (site.root / f"{site.plugin('removed', '', metadata=False)}.py").unlink()
     site.plugin("idle", "raise AssertionError('imported')")
     site.dist("mess", entry_points="[symfonic.plugins]\nno equals sign\n")
@@ -52,7 +53,9 @@ def test_d6_list_works_with_broken_plugins_about(site: FakeSite, cli: Cli) -> No
     done = cli("plugins", "list", "--json")
     assert (done.code, done.err) == (0, "")
     states = {row["id"]: row for row in done.json}
-    assert {name: (row["state"], row["reason"]) for name, row in states.items() if name not in ("tools", "offline", "shop")} == {
+    assert {
+        name: (row["state"], row["reason"]) for name, row in states.items() if name not in ("tools", "offline", "shop")
+    } == {
         "said": ("active", None),
         "kit": ("active", None),
         "bad": ("failed", "import-failed"),
@@ -144,7 +147,15 @@ def test_show_tells_contributions_grants_and_configuration(site: FakeSite, cli: 
     assert (keys["folder"]["type"], keys["k"]["type"], keys["words"]["type"]) == ("str", "int", "tuple[str, ...]")
     done = cli("plugins", "show", "conf")
     assert done.code == 0
-    for wanted in ("conf  dist-conf 2.5  fake_conf", "active", "conf.all", "Some tools.", "granted effects: tools.narrow", "folder", "tuple[str, ...]"):
+    for wanted in (
+        "conf  dist-conf 2.5  fake_conf",
+        "active",
+        "conf.all",
+        "Some tools.",
+        "granted effects: tools.narrow",
+        "folder",
+        "tuple[str, ...]",
+    ):
         assert wanted in done.out
     assert "\x1b" not in done.out
 

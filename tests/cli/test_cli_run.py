@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.cli.conftest import Cli, Done
 from tests.cli.support import deployment, stage
 from tests.host.support import FakeSite
@@ -214,7 +213,9 @@ def test_the_trace_tells_the_whole_turn(site: FakeSite, cli: Cli) -> None:
     """
     site.plugin("route", resolver)
     site.plugin("look", stage("post-tool", "pass"))
-    deployment(site, ADD, "'five'", blocks='[[plugin]]\nid = "route"\ngrants = ["tools.narrow"]\n[[plugin]]\nid = "look"\n')
+    deployment(
+        site, ADD, "'five'", blocks='[[plugin]]\nid = "route"\ngrants = ["tools.narrow"]\n[[plugin]]\nid = "look"\n'
+    )
     done = cli("run", "hi", "--trace")
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
@@ -269,7 +270,16 @@ def test_the_trace_of_a_turn_where_all_goes_wrong(site: FakeSite, cli: Cli) -> N
     )
     done = cli("run", "hi", "--trace")
     assert done.code == 4
-    for wanted in ("no word matched", "would offer 1: add", "above the limit", "not offered", "FAILED", "no disk", "degraded (", "round_limit after 1 rounds"):
+    for wanted in (
+        "no word matched",
+        "would offer 1: add",
+        "above the limit",
+        "not offered",
+        "FAILED",
+        "no disk",
+        "degraded (",
+        "round_limit after 1 rounds",
+    ):
         assert wanted in done.out, wanted
 
 
@@ -366,8 +376,11 @@ def test_d2_a_handler_that_breaks_is_exit_code_1_and_names_its_plugin(site: Fake
         ("schema = 2\n", "symfonic.toml: schema: is 2, this version reads schema 1"),
         ("", "[model] is missing"),
         ('[model]\nuse = "nowhere_models:X"\n', "there is no module 'nowhere_models'; pip install nowhere-models"),
-        ('[model]\nuse = "symfonic.testing:Scripted"\n', "did you mean 'ScriptedModel'?"),
-        ('[model]\nuse = "symfonic.testing:ScriptedModel"\noptions = {repeat = "sk-secret"}\n', "model.options: ScriptedModel: repeat: "),
+        ('[model]\nuse = "symfonic.testing:ScriptedModl"\n', "did you mean 'ScriptedModel'?"),
+        (
+            '[model]\nuse = "symfonic.testing:ScriptedModel"\noptions = {repeat = "sk-secret"}\n',
+            "model.options: ScriptedModel: repeat: ",
+        ),
         ('[model]\nuse = "symfonic.testing:ScriptedModel"\n[limits]\nrounds = 0\n', "limit rounds is 0"),
         ('[model]\nuse = "symfonic.testing:ScriptedModel"\n[limits]\nturn_s = nan\n', "limit turn_s is nan"),
     ],
@@ -383,7 +396,9 @@ def test_configuration_mistakes_are_exit_code_2(site: FakeSite, cli: Cli, text: 
     assert "sk-secret" not in done.err
 
 
-@pytest.mark.parametrize("args", [("run",), ("run", "a", "b"), ("run", "a", "--nope"), ("nope",), ("run", "a", "--config")])
+@pytest.mark.parametrize(
+    "args", [("run",), ("run", "a", "b"), ("run", "a", "--nope"), ("nope",), ("run", "a", "--config")]
+)
 def test_usage_mistakes_are_exit_code_2(cli: Cli, args: tuple[str, ...]) -> None:
     """click's words, with the usage line."""
     done = cli(*args)
@@ -396,10 +411,16 @@ def test_usage_mistakes_are_exit_code_2(cli: Cli, args: tuple[str, ...]) -> None
     [
         ("raise RuntimeError('boom')", "import-failed: importing fake_bad raised RuntimeError: boom"),
         ("import sys; sys.exit(7)", "import-failed: importing fake_bad raised SystemExit: 7"),
-        ("@hookimpl\ndef symfonic_tools(context): raise OSError('x')", "invalid-hooks: symfonic_tools raised OSError: x"),
+        (
+            "@hookimpl\ndef symfonic_tools(context): raise OSError('x')",
+            "invalid-hooks: symfonic_tools raised OSError: x",
+        ),
         ("@hookimpl\ndef symfonic_tool(context): pass", "invalid-hooks: symfonic_tool is no hook"),
-        ("@hookimpl\ndef symfonic_tools(context): return [Tools('t', lambda c: 1 / 0)]", "failed: the factory of tools 't' raised ZeroDivisionError"),
-        (stage("pre-tool", "pass", "tool_call.refuse"), 'misconfigured: its stage bad.log declares tool_call.refuse'),
+        (
+            "@hookimpl\ndef symfonic_tools(context): return [Tools('t', lambda c: 1 / 0)]",
+            "failed: the factory of tools 't' raised ZeroDivisionError",
+        ),
+        (stage("pre-tool", "pass", "tool_call.refuse"), "misconfigured: its stage bad.log declares tool_call.refuse"),
     ],
 )
 def test_broken_plugins_are_exit_code_3(site: FakeSite, cli: Cli, source: str, wanted: str) -> None:
@@ -430,7 +451,9 @@ def test_degraded_starts_and_says_whom_it_left_out(site: FakeSite) -> None:
 
 def test_degradations_are_told_once_on_standard_error(site: FakeSite) -> None:
     """The answer stays clean on standard output; the logging sink does not tell them a second time."""
-    site.plugin("look", stage("pre-model", "raise OSError('no disk')").replace("summary=", "on_crash='report', summary="))
+    site.plugin(
+        "look", stage("pre-model", "raise OSError('no disk')").replace("summary=", "on_crash='report', summary=")
+    )
     deployment(site, "'x'", blocks='[[plugin]]\nid = "look"\n')
     done = site.cli("run", "hi")
     assert (done.returncode, done.stdout) == (0, b"x\n")
@@ -444,7 +467,11 @@ def test_degradations_are_told_once_on_standard_error(site: FakeSite) -> None:
 def test_utf_8_whatever_the_locale_says(site: FakeSite) -> None:
     """Under LC_ALL=C and PYTHONIOENCODING=ascii prompts and answers of any script come through."""
     deployment(site, "lambda call: call.messages[-1].content + ' → はい'")
-    for env in ({"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C.UTF-8"}, {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}):
+    for env in (
+        {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"},
+        {"LC_ALL": "C.UTF-8"},
+        {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"},
+    ):
         done = site.cli("run", "-", stdin="¿qué?".encode(), env=env)
         assert (done.returncode, done.stdout.decode(), done.stderr) == (0, "¿qué? → はい\n", b""), env
 
@@ -471,7 +498,11 @@ def test_a_reader_that_has_gone_is_no_fault(site: FakeSite) -> None:
     for args in ("run hi", "run hi --json", "run hi --trace", "hooks", "plan", "plugins list"):
         code = f"import sys; sys.argv[1:] = {args.split()!r}; from symfonic.host.cli import main; main()"
         process = subprocess.Popen(
-            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=site.root, env=site.environment()
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=site.root,
+            env=site.environment(),
         )
         assert process.stdout is not None
         assert process.stderr is not None
@@ -514,17 +545,20 @@ def test_ctrl_c_is_exit_code_130(site: FakeSite, what: str, options: tuple[str, 
         module.read_text()
         + "\nasync def hang(call):\n    import asyncio\n    print('asked', flush=True)\n    await asyncio.Event().wait()\n"
     )
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", "from symfonic.host.cli import main; main()", "run", "hi", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=site.root,
         env=site.environment(),
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"asked\n"
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"asked\n"
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert b"Traceback" not in err
     if what == "model":

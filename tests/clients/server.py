@@ -83,10 +83,6 @@ class Reply:
         """A stream of server-sent events."""
         return cls(headers={"Content-Type": "text/event-stream"}, pieces=events, chunked=True)
 
-    def cut_after(self, pieces: int, *gates: threading.Event) -> Reply:
-        """The first pieces, then the gates, and then nothing more, not even the end of the body."""
-        return attrs.evolve(self, pieces=(*self.pieces[:pieces], *gates), cut=True)
-
 
 Step = Reply | Callable[[Received], Reply]
 """One step of a script: an answer, or a function of the request that makes it."""

@@ -77,7 +77,12 @@ class FakeSite:
         """Write a distribution's metadata."""
         folder = self.root / f"{name.replace('-', '_')}-{version}.dist-info"
         folder.mkdir()
-        lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {r}" for r in requires)]
+        lines = [
+            "Metadata-Version: 2.1",
+            f"Name: {name}",
+            f"Version: {version}",
+            *(f"Requires-Dist: {r}" for r in requires),
+        ]
         if metadata:
             (folder / "METADATA").write_text("\n".join(lines) + "\n", encoding="utf-8")
         if entry_points is not None:
@@ -139,13 +144,17 @@ class FakeSite:
             timeout=120,
         )
 
-    def cli(self, *args: str, stdin: bytes | None = None, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
+    def cli(
+        self, *args: str, stdin: bytes | None = None, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
         """Run the command line as a process of its own."""
         return self.run("-c", "from symfonic.host.cli import main; main()", *args, stdin=stdin, env=env)
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """The environment of a process that has this folder on its path."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SYMFONIC_", "COV_", "PYTEST"))}
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("SYMFONIC_", "COV_", "PYTEST"))
+        }
         return {**kept, "PYTHONPATH": str(self.root), **(more or {})}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 import pytest
+from tests.host.support import FakeSite, ask, composed, inside, model_source, using, within
 
 from symfonic.host import Host, Use, compose
 from symfonic.host.config import Deployment, EventsTable
@@ -38,8 +39,6 @@ from symfonic.plugin import (
 )
 from symfonic.testing import RecordingSink, ScriptedModel, call_tool
 
-from tests.host.support import FakeSite, ask, composed, inside, model_source, using, within
-
 Ctx = BuildContext[Any]
 
 
@@ -60,7 +59,10 @@ def gives(value: object) -> Callable[[Ctx], object]:
 
 def named(name: str) -> dict[str, Any]:
     """A tool of any name."""
-    return {"type": "function", "function": {"name": name, "description": "x", "parameters": {"type": "object", "properties": {}}}}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": "x", "parameters": {"type": "object", "properties": {}}},
+    }
 
 
 async def nothing(context: object) -> None:
@@ -91,7 +93,7 @@ class Config:
 
 def test_every_kind_of_contribution_works_in_a_whole_turn(site: FakeSite) -> None:
     """From a file: a model, tools, a router, a resolver that takes it, a forcing provider, stages, a sink; one turn uses all."""
-    source = '''
+    source = """
     @attrs.frozen
     class Config:
         word: str = "none"
@@ -154,7 +156,7 @@ def test_every_kind_of_contribution_works_in_a_whole_turn(site: FakeSite) -> Non
     @hookimpl
     def symfonic_event_sinks(context):
         return [EventSink("log", lambda ctx: Sink())]
-    '''
+    """
     site.plugin("said", model_source("call_tool('a', x=3)", "'all done'"))
     site.plugin("all", source)
     file = site.deployment(
@@ -176,7 +178,10 @@ def test_every_kind_of_contribution_works_in_a_whole_turn(site: FakeSite) -> Non
             assert host.provenance.forcing is not None
             assert host.provenance.forcing.plugin == "all"
             assert host.provenance.model.plugin == "said"
-            assert {name: owner.dist for name, owner in host.provenance.tools.items()} == {"a": "dist-all", "b": "dist-all"}
+            assert {name: owner.dist for name, owner in host.provenance.tools.items()} == {
+                "a": "dist-all",
+                "b": "dist-all",
+            }
             assert list(host.provenance.routers) == ["first"]
             assert sorted(host.provenance.stages) == ["all.audit", "all.resolve"]
             assert list(host.provenance.sinks) == ["logging", "all.log"]
@@ -190,7 +195,11 @@ def test_every_kind_of_contribution_works_in_a_whole_turn(site: FakeSite) -> Non
     assert log[0] == ("audit built", ("a", "b"), "all", "audit", str(site.root))
     assert ("route", "hello", 1) in log
     assert ("bind", 2, ["a"], "a") in log
-    assert log[-3:] == [("settled", "completed"), ("event", "symfonic.stage.traced"), ("event", "symfonic.turn.finished")]
+    assert log[-3:] == [
+        ("settled", "completed"),
+        ("event", "symfonic.stage.traced"),
+        ("event", "symfonic.turn.finished"),
+    ]
 
 
 def test_tools_stand_in_file_order_after_the_codes_own() -> None:
@@ -374,7 +383,7 @@ async def _cancelled(context: Ctx) -> object:
         (gives(_Unenterable()), "raised OSError: no connection"),
         (_cancelled, "raised CancelledError"),
         (gives(None), "returned None; return what it contributes"),
-        (lambda: [], "raised TypeError"),
+        (list, "raised TypeError"),
     ],
 )
 @pytest.mark.parametrize(
@@ -566,7 +575,9 @@ def test_routers_of_one_id_are_told_apart_by_their_plugin() -> None:
 
 def test_a_broken_capability_is_not_told_as_an_unused_router() -> None:
     """Where what was to take the router failed, that failure alone is told."""
-    error = refused(composed(using(StageHandler("s", _raises(RuntimeError("boom")), phase="settle"), Router("r", routing("a")))))
+    error = refused(
+        composed(using(StageHandler("s", _raises(RuntimeError("boom")), phase="settle"), Router("r", routing("a"))))
+    )
     assert type(error) is PluginError
     assert "boom" in str(error)
 
@@ -599,7 +610,10 @@ def test_d4_the_order_of_plugins_never_orders_stages() -> None:
         using(StageHandler("s", gives(nothing), phase="pre-model", before="beta.s"), plugin_id="gamma"),
     ]
     seen = {
-        inside(composed(*order), lambda open_: (tuple(s.name for s in open_.plan.stage_program.stages), open_.plan.equality_key))
+        inside(
+            composed(*order),
+            lambda open_: (tuple(s.name for s in open_.plan.stage_program.stages), open_.plan.equality_key),
+        )
         for order in itertools.permutations(plugins)
     }
     assert len(seen) == 1
@@ -712,7 +726,8 @@ class Forcing:
 def forcing_host(log: list[str], *answers: object) -> Host:
     """A host with these providers, in order."""
     plugins = [
-        using(ForcingProvider("f", gives(Forcing(answer, log, f"p{n}"))), plugin_id=f"p{n}") for n, answer in enumerate(answers)
+        using(ForcingProvider("f", gives(Forcing(answer, log, f"p{n}"))), plugin_id=f"p{n}")
+        for n, answer in enumerate(answers)
     ]
     return composed(*plugins, tools=[a], model=ScriptedModel(call_tool("a"), "ok"))
 
@@ -789,7 +804,9 @@ def sink_host(site: FakeSite, events: str) -> Host:
     site.plugin("said", model_source("'my secret answer'"))
     site.plugin("sinks", source)
     return Host.from_file(
-        site.deployment(f'{events}\n[model]\nuse = "said:scripted"\n[[plugin]]\nid = "said"\n[[plugin]]\nid = "sinks"\n')
+        site.deployment(
+            f'{events}\n[model]\nuse = "said:scripted"\n[[plugin]]\nid = "said"\n[[plugin]]\nid = "sinks"\n'
+        )
     )
 
 
@@ -898,7 +915,11 @@ class Keyed:
 
 def keyed(plugin_id: str = "one", resolves: str | None = None, phase: str = "settle", **config: object) -> Use:
     """A plugin with configuration."""
-    return using(StageHandler("s", gives(nothing), phase=phase, resolves=resolves, config=Keyed), plugin_id=plugin_id, config=config)
+    return using(
+        StageHandler("s", gives(nothing), phase=phase, resolves=resolves, config=Keyed),
+        plugin_id=plugin_id,
+        config=config,
+    )
 
 
 def test_ipl_5_configuration_counts_and_secrets_do_not() -> None:
@@ -906,7 +927,9 @@ def test_ipl_5_configuration_counts_and_secrets_do_not() -> None:
     assert key(keyed(word="a")) != key(keyed(word="b"))
     assert key(keyed(api_key="sk-1")) == key(keyed(api_key="sk-2"))
     assert key(keyed(hidden="sk-1")) == key(keyed(hidden="sk-2"))
-    assert key(keyed(nested={"token": "1", "x": [{"password": "1"}]})) == key(keyed(nested={"token": "2", "x": [{"password": "2"}]}))
+    assert key(keyed(nested={"token": "1", "x": [{"password": "1"}]})) == key(
+        keyed(nested={"token": "2", "x": [{"password": "2"}]})
+    )
     assert key(keyed(nested={"x": 1})) != key(keyed(nested={"x": 2}))
 
 
@@ -961,4 +984,3 @@ def test_a_resolution_names_no_contributor(tmp_path: Path) -> None:
         return "plugin acme" in repr(result)
 
     assert within(host, work) is False
-

@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
+from tests.host.support import FakeSite, ask, composed, inside, model_source, plugin_module, using, within
 
 from symfonic.host import Contributor, Host, Provenance, TextDelta, TurnErrored, TurnFinished, Use, compose
 from symfonic.host.provenance import CODE, HOST
@@ -31,8 +32,6 @@ from symfonic.kernel.request import TurnRequest
 from symfonic.kernel.turn import TurnResult
 from symfonic.plugin import BuildContext, EventSink, RoutedTool, Router, StageHandler, Tools
 from symfonic.testing import RecordingSink, ScriptedModel, call_tool
-
-from tests.host.support import FakeSite, ask, composed, inside, model_source, plugin_module, using, within
 
 Ctx = BuildContext[Any]
 
@@ -114,7 +113,12 @@ def test_wrong_uses_are_refused_at_once_and_all_together() -> None:
     with pytest.raises(ConfigError) as caught:
         compose(
             model=ScriptedModel(),
-            plugins=[Use(module, id="a"), Use(module, id="a"), Use(module, id="A b"), Use(module, id="c", grants={"tools.narow"})],
+            plugins=[
+                Use(module, id="a"),
+                Use(module, id="a"),
+                Use(module, id="A b"),
+                Use(module, id="c", grants={"tools.narow"}),
+            ],
         )
     assert caught.value.source == "compose(...)"
     assert len(caught.value.problems) == 3
@@ -128,7 +132,9 @@ def test_grants_are_the_declared_ones_unless_they_are_given() -> None:
     """Code that chose a plugin grants what it declares; an explicit set is all it gets, one name being one."""
     stage = StageHandler("g", gives(_nothing), phase="pre-tool", effects="tool_call.refuse")
     assert inside(composed(using(stage)), lambda host: set(host.plan.effect_grants)) == {"tool_call.refuse"}
-    assert inside(composed(using(stage, grants="tool_call.refuse")), lambda host: set(host.plan.effect_grants)) == {"tool_call.refuse"}
+    assert inside(composed(using(stage, grants="tool_call.refuse")), lambda host: set(host.plan.effect_grants)) == {
+        "tool_call.refuse"
+    }
     with pytest.raises(PluginError, match="does not grant"):
         ask(composed(using(stage, grants=())))
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import importlib_metadata
 import pytest
+from tests.host.support import FakeSite, model_source
 
 from symfonic.host.discovery import GROUP, InstalledPlugin, discover, kernel_version, normal_name
-
-from tests.host.support import FakeSite, model_source
 
 BREAKS = "raise RuntimeError('imported')"
 
@@ -62,7 +61,9 @@ def test_d10_metadata_that_stands_twice_is_one(site: FakeSite, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("version", "module"), [("0.9", "fake_a"), ("1.0", "elsewhere")])
-def test_d10_a_stale_version_beside_is_reported_with_its_path(site: FakeSite, tmp_path: Path, version: str, module: str) -> None:
+def test_d10_a_stale_version_beside_is_reported_with_its_path(
+    site: FakeSite, tmp_path: Path, version: str, module: str
+) -> None:
     """Another version, or the same one naming another module, is kept as a path: which one is imported is luck."""
     one = twice(site, tmp_path / "other", version, module)
     assert one.version == "1.0"
@@ -127,7 +128,10 @@ class _Virtual(importlib_metadata.Distribution):
     """A distribution that lies in no folder."""
 
     def read_text(self, filename: str) -> str | None:
-        texts = {"entry_points.txt": f"[{GROUP}]\nv = mod\n", "METADATA": "Metadata-Version: 2.1\nName: Zip\nVersion: 7\n"}
+        texts = {
+            "entry_points.txt": f"[{GROUP}]\nv = mod\n",
+            "METADATA": "Metadata-Version: 2.1\nName: Zip\nVersion: 7\n",
+        }
         return texts.get(filename)
 
     def locate_file(self, path: object) -> Path:  # type: ignore[override]  # nothing lies anywhere

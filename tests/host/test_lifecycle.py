@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from tests.host.support import FakeSite, composed, model_source, settle, using
 
 from symfonic.host import Host, compose
 from symfonic.host.config import Deployment
@@ -22,8 +23,6 @@ from symfonic.kernel.errors import ConfigError, HostClosed, HostError, PluginErr
 from symfonic.kernel.events import TurnStarted
 from symfonic.plugin import BuildContext, StageHandler, Tools
 from symfonic.testing import Call, ScriptedModel
-
-from tests.host.support import FakeSite, composed, model_source, settle, using
 
 Ctx = BuildContext[Any]
 
@@ -142,7 +141,9 @@ def test_an_idle_generation_is_closed_by_the_reload() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("broken", ["[model\n", "[limits]\nrounds = 'x'\n", "[limits]\nrounds = -1\n", '[[plugin]]\nid = "gone"\n'])
+@pytest.mark.parametrize(
+    "broken", ["[model\n", "[limits]\nrounds = 'x'\n", "[limits]\nrounds = -1\n", '[[plugin]]\nid = "gone"\n']
+)
 def test_a_failing_reload_keeps_the_old_plan(site: FakeSite, broken: str) -> None:
     """Whatever is wrong with the new file is raised, and turns go on as before."""
     site.plugin("one", model_source("'from one'"))
@@ -168,7 +169,14 @@ def test_two_reloads_at_once_leave_one_plan_open() -> None:
         async with host:
             await asyncio.gather(host.reload(), host.reload(), host.reload())
             await settle()
-            assert sorted(opens.log) == ["close 1", *sorted(f"close {n}" for n in (2, 3)), "open 1", "open 2", "open 3", "open 4"]
+            assert sorted(opens.log) == [
+                "close 1",
+                *sorted(f"close {n}" for n in (2, 3)),
+                "open 1",
+                "open 2",
+                "open 3",
+                "open 4",
+            ]
         assert sorted(opens.log)[:4] == ["close 1", "close 2", "close 3", "close 4"]
 
     asyncio.run(main())
@@ -445,4 +453,3 @@ def test_a_problem_of_a_reload_is_told_as_at_start() -> None:
                 await host.reload()
 
     asyncio.run(main())
-

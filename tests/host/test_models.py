@@ -7,12 +7,11 @@ from types import ModuleType
 
 import pytest
 from pydantic import BaseModel, Field, field_validator
+from tests.host.support import FakeSite
 
 from symfonic.host.models import construct, import_class
 from symfonic.kernel.errors import ConfigError
 from symfonic.testing import ScriptedModel
-
-from tests.host.support import FakeSite
 
 
 def refused(use: str, *contributed: str) -> str:
@@ -66,7 +65,8 @@ def test_a_dependency_that_is_missing_is_named(site: FakeSite) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "wanted"), [("raise RuntimeError('boom')", "RuntimeError: boom"), ("import sys; sys.exit(3)", "SystemExit: 3")]
+    ("code", "wanted"),
+    [("raise RuntimeError('boom')", "RuntimeError: boom"), ("import sys; sys.exit(3)", "SystemExit: 3")],
 )
 def test_a_module_that_breaks_at_import_is_told(site: FakeSite, code: str, wanted: str) -> None:
     """Whatever an import does is a ConfigError, sys.exit() too."""
@@ -95,7 +95,10 @@ def test_a_class_a_module_imports_only_when_asked_may_break(monkeypatch: pytest.
 
 def test_something_else_than_a_class_is_refused() -> None:
     """A function or value of that name is no model class."""
-    assert refused("symfonic.testing:call_tool") == "model.use: symfonic.testing:call_tool is a function, wanted a chat model class"
+    assert (
+        refused("symfonic.testing:call_tool")
+        == "model.use: symfonic.testing:call_tool is a function, wanted a chat model class"
+    )
 
 
 # -- options ----------------------------------------------------------------------------------------------------------

@@ -66,7 +66,10 @@ def test_every_value_is_frozen_and_every_field_documented(kind: type) -> None:
     documentation = " ".join(inspect.getdoc(base) or "" for base in kind.__mro__)
     for field in attrs.fields(kind):
         assert field.name in documentation, field.name
-    one = kind(*["x"] * sum(field.default is attrs.NOTHING and not field.kw_only for field in attrs.fields(kind)), **_required(kind))
+    one = kind(
+        *["x"] * sum(field.default is attrs.NOTHING and not field.kw_only for field in attrs.fields(kind)),
+        **_required(kind),
+    )
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         one.id = "y"
 
@@ -83,7 +86,11 @@ def test_every_name_of_the_page_is_documented_and_sorted() -> None:
         value = getattr(symfonic.plugin, name)
         if inspect.isclass(value) or inspect.isfunction(value):
             assert inspect.getdoc(value), name
-    public = {name for name, value in vars(symfonic.plugin).items() if not name.startswith("_") and not inspect.ismodule(value)}
+    public = {
+        name
+        for name, value in vars(symfonic.plugin).items()
+        if not name.startswith("_") and not inspect.ismodule(value)
+    }
     assert public == set(names)
 
 

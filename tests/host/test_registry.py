@@ -9,6 +9,7 @@ from types import ModuleType
 
 import attrs
 import pytest
+from tests.host.support import FakeSite, plugin_module
 
 from symfonic.host.config import PluginTable
 from symfonic.host.provenance import Contributor
@@ -16,8 +17,6 @@ from symfonic.host.registry import LoadedPlugin, Source, find_plugin, load_plugi
 from symfonic.kernel.errors import PluginError
 from symfonic.plugin import EventSink, HookContext, Phase, StageHandler, Tools, hookimpl
 from symfonic.plugin._hooks import HOOK_KINDS
-
-from tests.host.support import FakeSite, plugin_module
 
 
 def factory(_: object) -> list[object]:
@@ -101,7 +100,10 @@ def test_a_hook_gets_the_answers_of_its_own_plugin_alone() -> None:
     first = plugin_module(Tools("a", factory), name="first")
     second = plugin_module(Tools("b", factory), Tools("c", factory), name="second")
     plugins = loaded(source(second, "two"), source(first, "one"))
-    assert [(plugin.id, [given.id for given in plugin.contributions]) for plugin in plugins] == [("two", ["b", "c"]), ("one", ["a"])]
+    assert [(plugin.id, [given.id for given in plugin.contributions]) for plugin in plugins] == [
+        ("two", ["b", "c"]),
+        ("one", ["a"]),
+    ]
 
 
 def test_a_hook_of_another_name_by_specname_is_heard() -> None:
@@ -304,7 +306,10 @@ def test_all_faults_of_one_module_are_told() -> None:
     """Two broken hooks are two problems of one start."""
     module = module_of(**{**vars(_misspelt()), **vars(_async())})
     problems = refused(source(module))
-    assert sorted(str(p).partition("invalid-hooks: ")[2].partition(" ")[0] for p in problems) == ["symfonic_tool", "symfonic_tools"]
+    assert sorted(str(p).partition("invalid-hooks: ")[2].partition(" ")[0] for p in problems) == [
+        "symfonic_tool",
+        "symfonic_tools",
+    ]
     both = module_of(**{**vars(_returning(3)), "symfonic_stages": _stages_raise()})
     assert len(refused(source(both))) == 2
 
@@ -323,7 +328,10 @@ def test_a_hook_that_returns_a_coroutine_leaves_no_warning() -> None:
         return []
 
     call = later()
-    assert reason(_returning(call)) == ("invalid-hooks", "symfonic_tools returned a coroutine, wanted a list of Tools or None")
+    assert reason(_returning(call)) == (
+        "invalid-hooks",
+        "symfonic_tools returned a coroutine, wanted a list of Tools or None",
+    )
     call.close()
 
 
@@ -365,7 +373,9 @@ def test_d6_a_half_removed_distribution_is_import_failed(site: FakeSite) -> None
     name = site.plugin("gone", "", metadata=False)
     (site.root / f"{name}.py").unlink()
     (problem,) = refused(find_plugin(PluginTable(id="gone"), site.installed()))
-    assert str(problem).startswith("plugin 'gone' (dist-gone 1.0), import-failed: importing fake_gone raised ModuleNotFoundError")
+    assert str(problem).startswith(
+        "plugin 'gone' (dist-gone 1.0), import-failed: importing fake_gone raised ModuleNotFoundError"
+    )
 
 
 def test_an_interrupt_at_import_is_not_swallowed() -> None:
@@ -520,7 +530,10 @@ def test_a_plugin_from_another_distribution_is_missing(site: FakeSite) -> None:
     """``dist`` says who may supply the id: another supplier is named, not taken."""
     site.plugin("a", "", dist="other")
     error = missing(site, id="a", dist="mine")
-    assert (error.reason, str(error)) == ("missing", "plugin 'a', missing: mine does not supply it; installed from: other 1.0")
+    assert (error.reason, str(error)) == (
+        "missing",
+        "plugin 'a', missing: mine does not supply it; installed from: other 1.0",
+    )
 
 
 def test_d11_two_suppliers_are_ambiguous_until_dist_decides(site: FakeSite) -> None:

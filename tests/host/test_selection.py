@@ -6,6 +6,7 @@ import asyncio
 import logging
 
 import pytest
+from tests.host.support import FakeSite, ask, inside, model_source
 
 from symfonic.host import Host
 from symfonic.host.config import Deployment, PluginTable, load_deployment
@@ -13,8 +14,6 @@ from symfonic.host.registry import LoadedPlugin
 from symfonic.host.selection import is_required, left_out, plugin_states, refuse, select
 from symfonic.kernel.errors import ConfigError, PluginError, PluginsRefused, SymfonicError
 from symfonic.kernel.turn import TurnResult
-
-from tests.host.support import FakeSite, ask, inside, model_source
 
 TOOLS = """
 def build(ctx):
@@ -217,7 +216,11 @@ GUARD_BLOCK = 'grants = ["tool_call.refuse"]\n'
 
 @pytest.mark.parametrize(
     ("block", "source"),
-    [(GUARD_BLOCK, BREAKS), (GUARD_BLOCK, GUARD), ("", GUARD.replace('raise RuntimeError("no rules")', "return print"))],
+    [
+        (GUARD_BLOCK, BREAKS),
+        (GUARD_BLOCK, GUARD),
+        ("", GUARD.replace('raise RuntimeError("no rules")', "return print")),
+    ],
 )
 def test_a_plugin_that_may_refuse_calls_is_required(site: FakeSite, block: str, source: str) -> None:
     """A guard is never left out in degraded mode: not when it breaks, nor when only its grant was forgotten."""
@@ -277,4 +280,6 @@ def test_a_left_out_plugin_is_no_neighbour_in_the_order(site: FakeSite) -> None:
     site.plugin("bad", BREAKS)
     site.plugin("stage", stage)
     host = start(site, 'policy = "degraded"\n' + blocks("bad", "stage"))
-    assert inside(host, lambda open_: open_.dropped_orderings) == ("stage.one after bad.log: its plugin is not selected",)
+    assert inside(host, lambda open_: open_.dropped_orderings) == (
+        "stage.one after bad.log: its plugin is not selected",
+    )

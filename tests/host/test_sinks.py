@@ -79,7 +79,9 @@ class Stuck:
         (RoundStarted(**WHO, round=1), "DEBUG", "symfonic.round.started"),
     ],
 )
-def test_degradations_and_faults_are_warnings(caplog: pytest.LogCaptureFixture, told: Event, level: str, text: str) -> None:
+def test_degradations_and_faults_are_warnings(
+    caplog: pytest.LogCaptureFixture, told: Event, level: str, text: str
+) -> None:
     """What was given up or broke is seen at the default level; the rest is there for who asks."""
     with caplog.at_level(logging.DEBUG, LOGGER_NAME):
         LoggingSink().emit(told)

@@ -434,6 +434,34 @@ def test_trn_3_tools_of_every_langchain_kind_are_run(turns: Turns, kind: str) ->
         assert results(bad)[0].content == "give a number"
 
 
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ('{"x": 1, "y', " (Unterminated string starting at: line 1 column 10 (char 9))"),
+        (None, " (Expecting value: line 1 column 1 (char 0))"),
+        ("[1]", " (a list, wanted an object)"),
+        ('{"x": 1}', " (at odds with itself; visit https://example.org)"),
+    ],
+)
+def test_trn_3_an_unparsable_call_is_told_where_it_stops_being_json(turns: Turns, args: str | None, said: str) -> None:
+    """The error result says what is wrong with the text itself; LangChain's own words stand in only where that is fine."""
+    error = "at odds with itself; visit https://example.org"
+    broken = {"name": "a", "args": args, "id": "i", "error": error, "type": "invalid_tool_call"}
+    model = ScriptedModel(AIMessage("", invalid_tool_calls=[broken]), "ok")  # type: ignore[list-item]
+    ended = turns.run(compile_plan(model=model, tools=[a]))
+    told = f"the arguments of a could not be read as JSON{said}; call it again with valid arguments"
+    assert [m.content for m in results(ended)] == [told]
+
+
+def test_trn_3_an_unparsable_call_without_error_text_is_told_as_unreadable(turns: Turns) -> None:
+    """A call its client could not read, for a reason nobody told, is answered all the same."""
+    broken = {"name": None, "args": "{}", "id": "i", "error": None, "type": "invalid_tool_call"}
+    model = ScriptedModel(AIMessage("", invalid_tool_calls=[broken]), "ok")  # type: ignore[list-item]
+    ended = turns.run(compile_plan(model=model, tools=[a]))
+    told = "the arguments of unknown could not be read as JSON; call it again with valid arguments"
+    assert [m.content for m in results(ended)] == [told]
+
+
 def test_trn_8_return_direct_ends_the_turn_with_the_result_as_text(turns: Turns) -> None:
     """A tool whose result is the answer ends the turn when every call was of such a tool and succeeded."""
 

@@ -6,17 +6,31 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from tests.host.support import FakeSite, make_site, model_source
 
 FAULTS = {
-    "misspelt": ("def symfonic_tool(context):\n    return []", "symfonic_tool is no hook; did you mean 'symfonic_tools'?"),
+    "misspelt": (
+        "def symfonic_tool(context):\n    return []",
+        "symfonic_tool is no hook; did you mean 'symfonic_tools'?",
+    ),
     "is-async": ("async def symfonic_tools(context):\n    return []", "symfonic_tools is an async function"),
-    "wrong-argument": ("def symfonic_tools(plugin):\n    return []", "symfonic_tools takes (plugin); wanted one argument named context"),
+    "wrong-argument": (
+        "def symfonic_tools(plugin):\n    return []",
+        "symfonic_tools takes (plugin); wanted one argument named context",
+    ),
     "extra-argument": ("def symfonic_tools(context, more=1):\n    return []", "symfonic_tools takes (context, more)"),
-    "default-context": ("def symfonic_tools(context=None):\n    return []", "symfonic_tools takes (context=None); wanted one plain argument, context, without a default"),
-    "wrong-type": ("def symfonic_tools(context):\n    return {'a': 1}", "symfonic_tools returned a dict, wanted a list of Tools or None"),
-    "wrong-item": ("def symfonic_tools(context):\n    return [print]", "symfonic_tools returned a list with a builtin_function_or_method in it"),
+    "default-context": (
+        "def symfonic_tools(context=None):\n    return []",
+        "symfonic_tools takes (context=None); wanted one plain argument, context, without a default",
+    ),
+    "wrong-type": (
+        "def symfonic_tools(context):\n    return {'a': 1}",
+        "symfonic_tools returned a dict, wanted a list of Tools or None",
+    ),
+    "wrong-item": (
+        "def symfonic_tools(context):\n    return [print]",
+        "symfonic_tools returned a list with a builtin_function_or_method in it",
+    ),
 }
 
 
@@ -39,6 +53,9 @@ def test_d13_every_fault_is_a_named_error_and_all_stand_in_one_report(site: Fake
     lines = done.stderr.decode().splitlines()
     assert lines[0] == f"error: the deployment is refused, {len(FAULTS) + 1} problems:"
     assert len(lines) == len(FAULTS) + 2
-    for plugin, (_, wanted) in {**FAULTS, "unmarked": ("", "symfonic_tools is not marked; put @hookimpl above it")}.items():
+    for plugin, (_, wanted) in {
+        **FAULTS,
+        "unmarked": ("", "symfonic_tools is not marked; put @hookimpl above it"),
+    }.items():
         (line,) = [line for line in lines if f"plugin '{plugin}'" in line]
         assert line.startswith(f"  - plugin '{plugin}' (dist-{plugin} 1.0), invalid-hooks: {wanted}")

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.host.support import FakeSite, make_site, model_source
 
 from symfonic.host import Host
 from symfonic.kernel.errors import PlanRefused
-
-from tests.host.support import FakeSite, make_site, model_source
 
 STAGE = """
 def build(ctx):
@@ -82,9 +81,15 @@ def test_d4_the_order_is_shown_on_the_command_line(site: FakeSite) -> None:
 @pytest.mark.parametrize(
     ("waits", "wanted"),
     [
-        ({**WAITS, "cc": ((), ("aa.s",))}, ("wait for each other: aa.s, cc.s", "plugin aa (dist-aa 1.0)", "plugin cc (dist-cc 1.0)")),
+        (
+            {**WAITS, "cc": ((), ("aa.s",))},
+            ("wait for each other: aa.s, cc.s", "plugin aa (dist-aa 1.0)", "plugin cc (dist-cc 1.0)"),
+        ),
         ({**WAITS, "cc": (("cc.s",), ())}, ("wait for each other: ", "cc.s")),
-        ({**WAITS, "aa": ((), ("cc.t",))}, ("'cc.t', which is no stage at pre-model", "did you mean 'cc.s'?", "plugin aa (dist-aa 1.0)")),
+        (
+            {**WAITS, "aa": ((), ("cc.t",))},
+            ("'cc.t', which is no stage at pre-model", "did you mean 'cc.s'?", "plugin aa (dist-aa 1.0)"),
+        ),
     ],
 )
 def test_d4_cycles_and_unknown_names_are_refused(

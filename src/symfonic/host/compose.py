@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 import attrs
 
@@ -21,7 +21,7 @@ from symfonic.kernel._result import TurnResult
 from symfonic.kernel.errors import ConfigError, HostClosed, HostError, SymfonicError, TurnFailed
 from symfonic.kernel.limits import Limits
 from symfonic.kernel.phases import Effect
-from symfonic.kernel.request import TurnRequest
+from symfonic.kernel.request import RequestFields, TurnRequest
 
 if TYPE_CHECKING:
     from symfonic.kernel.events import Event
@@ -139,12 +139,12 @@ class Host:
             raise HostClosed(message)
         return self._generation
 
-    async def run(self, prompt: str | TurnRequest, **fields: object) -> TurnResult:
+    async def run(self, prompt: str | TurnRequest, **fields: Unpack[RequestFields]) -> TurnResult:
         """Work one request to an answer.
 
         Args:
             prompt: The user's text, or a whole TurnRequest.
-            **fields: The other fields of :class:`TurnRequest`: history, tenant, metadata, content, tool_choice,
+            **fields: The other fields of :class:`symfonic.kernel.request.TurnRequest`: history, tenant, metadata, content, tool_choice,
                 allowed_tools, conversation_id, config.
 
         Raises:
@@ -161,7 +161,7 @@ class Host:
         finally:
             generation.leave()
 
-    def run_sync(self, prompt: str | TurnRequest, **fields: object) -> TurnResult:
+    def run_sync(self, prompt: str | TurnRequest, **fields: Unpack[RequestFields]) -> TurnResult:
         """As :meth:`run`, for scripts that entered the host with a plain ``with``.
 
         Raises:
@@ -169,7 +169,7 @@ class Host:
         """
         return engine().run_sync(self.run(prompt, **fields))
 
-    def stream(self, prompt: str | TurnRequest, **fields: object) -> HostStream:
+    def stream(self, prompt: str | TurnRequest, **fields: Unpack[RequestFields]) -> HostStream:
         """Work one request to an answer and tell everything on the way; takes what :meth:`run` takes."""
         return HostStream(lambda: self._open, _request(prompt, fields))
 
@@ -253,10 +253,10 @@ class HostStream:
         await self.aclose()
 
 
-def _request(prompt: str | TurnRequest, fields: Mapping[str, object]) -> TurnRequest:
+def _request(prompt: str | TurnRequest, fields: RequestFields) -> TurnRequest:
     if isinstance(prompt, TurnRequest):
-        return attrs.evolve(prompt, **fields) if fields else prompt  # type: ignore[arg-type]  # a wrong field is TurnRequest's own TypeError
-    return TurnRequest(prompt, **fields)  # type: ignore[arg-type]  # a wrong field is TurnRequest's own TypeError
+        return attrs.evolve(prompt, **fields) if fields else prompt
+    return TurnRequest(prompt, **fields)
 
 
 async def _start(spec: _Spec) -> Generation:

@@ -25,6 +25,7 @@ __all__ = [
     "PluginTable",
     "PromptTable",
     "ToolsTable",
+    "chosen_config",
     "find_config",
     "is_plugin_id",
     "load_deployment",
@@ -132,13 +133,18 @@ class Deployment:
     plugin: tuple[PluginTable, ...] = ()
 
 
+def chosen_config(path: str | os.PathLike[str] | None = None) -> Path:
+    """The deployment's file, there or not: the one given, else ``SYMFONIC_CONFIG``, else ./symfonic.toml."""
+    return Path(path or os.environ.get(CONFIG_ENV) or DEFAULT_FILE)
+
+
 def find_config(path: str | os.PathLike[str] | None = None) -> Path:
     """The file to read: the one given, else ``SYMFONIC_CONFIG``, else ./symfonic.toml.
 
     Raises:
         ConfigError: It does not exist.
     """
-    chosen = Path(path or os.environ.get(CONFIG_ENV) or DEFAULT_FILE)
+    chosen = chosen_config(path)
     if not chosen.is_file():
         what = "is a folder" if chosen.is_dir() else "does not exist"
         raise ConfigError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,11 +24,13 @@ class Engine:
 
     Args:
         compile_plan: :func:`symfonic.kernel.compile.compile_plan`.
+        offered_forms: :func:`symfonic.kernel.toolset.offered_forms`.
         run_turn: :func:`symfonic.kernel.turn.run_turn`.
         stream: :class:`symfonic.kernel.turn.TurnStream`.
     """
 
     compile_plan: Callable[..., Plan]
+    offered_forms: Callable[[Sequence[object]], tuple[object, ...]]
     run_turn: Callable[[Plan, TurnRequest], Awaitable[TurnResult]]
     stream: type[TurnStream]
     _run_sync: Callable[[Coroutine[object, object, object]], object] = attrs.field(alias="run_sync")
@@ -46,6 +48,13 @@ def engine() -> Engine:
     configuration errors must not pay for.
     """
     from symfonic.kernel.compile import compile_plan  # noqa: PLC0415
+    from symfonic.kernel.toolset import offered_forms  # noqa: PLC0415
     from symfonic.kernel.turn import TurnStream, run_sync, run_turn  # noqa: PLC0415
 
-    return Engine(compile_plan=compile_plan, run_turn=run_turn, stream=TurnStream, run_sync=run_sync)
+    return Engine(
+        compile_plan=compile_plan,
+        offered_forms=offered_forms,
+        run_turn=run_turn,
+        stream=TurnStream,
+        run_sync=run_sync,
+    )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
+from symfonic.host.engine import engine
 from symfonic.host.provenance import Contributor
 from symfonic.host.workbench import Workbench
 from symfonic.kernel.forcing import BindRequest, Bound, ForcingSupport
-from symfonic.plugin import ForcingProvider
+from symfonic.plugin import ForcingProvider, tool_name
 
 if TYPE_CHECKING:
     from symfonic.kernel.ports import Binder
@@ -78,9 +80,14 @@ def _asked(provider: _Provider, name: str, model: object) -> tuple[ForcingSuppor
 
 
 def _binder(work: Workbench, provider: _Provider) -> Binder:
-    palette = tuple(work.tools)
+    given = tuple(work.tools)
+
+    @cache
+    def palette() -> Mapping[str, object]:
+        return {tool_name(tool): tool for tool in engine().offered_forms(given)}
 
     def bind_with(model: object, tools: Sequence[object], forced: str | None) -> Bound:
-        return provider.bind(BindRequest(model, palette, tuple(tools), forced))
+        whole = {**palette(), **{tool_name(tool): tool for tool in tools}}  # a selected tool is the same object in both
+        return provider.bind(BindRequest(model, tuple(whole.values()), tuple(tools), forced))
 
     return bind_with

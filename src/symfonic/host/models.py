@@ -9,9 +9,14 @@ from collections.abc import Mapping, Sequence
 from symfonic.host.structure import did_you_mean
 from symfonic.kernel.errors import ConfigError
 
-__all__ = ["construct", "import_class"]
+__all__ = ["construct", "import_class", "is_class_path"]
 
 _CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
+def is_class_path(use: str) -> bool:
+    """Whether a text is spelt as ``module:Class``."""
+    return _CLASS.fullmatch(use) is not None
 
 
 def import_class(use: str, contributed: Sequence[str]) -> type:
@@ -24,7 +29,7 @@ def import_class(use: str, contributed: Sequence[str]) -> type:
     Raises:
         ConfigError: It is not spelt so, the module cannot be imported, or has no such class.
     """
-    if not _CLASS.fullmatch(use):
+    if not is_class_path(use):
         raise ConfigError([f"model.use: {use!r} is neither a selected plugin's model nor module:Class; {_hint(use, contributed)}"])
     module_name, _, path = use.partition(":")
     try:
@@ -35,7 +40,7 @@ def import_class(use: str, contributed: Sequence[str]) -> type:
         distribution = module_name.partition(".")[0].replace("_", "-")
         text = f"model.use: there is no module {module_name!r}; pip install {distribution}, or {_hint(use, contributed)}"
         raise ConfigError([text]) from error
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a package does at import is told as its fault
+    except (Exception, SystemExit) as error:  # whatever a package does at import is told as its fault
         raise ConfigError([f"model.use: importing {module_name} raised {type(error).__name__}: {error}"]) from error
     for step in path.split("."):
         try:
@@ -62,7 +67,7 @@ def construct(model_class: type, options: Mapping[str, object]) -> object:
     """
     try:
         return model_class(**options)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # the fault boundary of the model's class
         problems = _validation_problems(error) or [f"{type(error).__name__}: {error}"]
         shown = [_without_values(problem, options) for problem in problems]
         raise ConfigError([f"model.options: {model_class.__name__}: {problem}" for problem in shown]) from None

@@ -128,8 +128,14 @@ def _check_versions(table: PluginTable, found: InstalledPlugin) -> None:
         raise PluginError(message, plugin=table.id, dist=found.label, reason="incompatible")
 
 
-def load_plugins(sources: Iterable[Source]) -> tuple[tuple[LoadedPlugin, ...], tuple[PluginError, ...]]:
+def load_plugins(
+    sources: Iterable[Source], *, configured: bool = True
+) -> tuple[tuple[LoadedPlugin, ...], tuple[PluginError, ...]]:
     """Import, check and ask the selected plugins, in order. One broken plugin takes down no other.
+
+    Args:
+        sources: Where they come from.
+        configured: Whether their configuration must fit; False for who is yet to write it.
 
     Returns:
         The plugins that loaded whole, and the problems of the others.
@@ -146,7 +152,7 @@ def load_plugins(sources: Iterable[Source]) -> tuple[tuple[LoadedPlugin, ...], t
     loaded: list[LoadedPlugin] = []
     for source in registered:
         try:
-            loaded.append(_ask(manager, source))
+            loaded.append(_ask(manager, source, configured=configured))
         except PluginError as error:
             problems.append(error)
         except ExceptionGroup as group:
@@ -222,7 +228,7 @@ def _raised(error: BaseException) -> str:
         return type(error).__name__
 
 
-def _ask(manager: pluggy.PluginManager, source: Source) -> LoadedPlugin:
+def _ask(manager: pluggy.PluginManager, source: Source, *, configured: bool) -> LoadedPlugin:
     """Call one plugin's hooks and check what they return, and its configuration."""
     others = [plugin for name, plugin in manager.list_name_plugin() if name != source.table.id and plugin is not None]
     context = HookContext(source.table.id, kernel_version(), API_VERSION)
@@ -242,7 +248,7 @@ def _ask(manager: pluggy.PluginManager, source: Source) -> LoadedPlugin:
     if problems:
         message = "several hooks are invalid"
         raise ExceptionGroup(message, [_error(source, text, "invalid-hooks") for text in problems])
-    return _configured(source, tuple(contributions))
+    return _configured(source, tuple(contributions), configured=configured)
 
 
 def _answer_problems(hook: str, kind: type[Contribution], answer: object) -> list[str]:
@@ -277,8 +283,10 @@ def _contribution_problems(contributions: Sequence[Contribution]) -> list[str]:
     return problems
 
 
-def _configured(source: Source, contributions: tuple[Contribution, ...]) -> LoadedPlugin:
+def _configured(source: Source, contributions: tuple[Contribution, ...], *, configured: bool) -> LoadedPlugin:
     config_class = next((given.config for given in contributions if given.config is not None), None)
+    if not configured:
+        return LoadedPlugin(source=source, contributions=contributions, config_class=config_class)
     table = source.table.config
     if config_class is None:
         if table:

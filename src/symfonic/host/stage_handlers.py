@@ -103,7 +103,8 @@ def _guards_last(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     here = sorted((stage for stage in stages if stage.phase is Phase.PRE_TOOL), key=lambda stage: stage.name)
     amenders = [stage.name for stage in here if _amends_only(stage)]
     ordered = {stage.name: stage for stage in stages}
-    for guard in here:  # by name and one at a time: what is added for one counts for the next, so that no circle comes of it
+    # By name and one at a time: what is added for one counts for the next, so that no circle comes of it.
+    for guard in here:
         if Effect.TOOL_CALL_REFUSE in guard.effects:
             behind = _reachable(tuple(ordered.values()))(guard.name)
             extra = [name for name in amenders if name not in behind and name not in guard.after]

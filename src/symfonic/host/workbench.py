@@ -117,7 +117,7 @@ class Workbench:
             for problem in error.problems:
                 self.fault(plugin, problem, "misconfigured")
             return None
-        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001  # the fault boundary of factories
+        except (Exception, SystemExit, asyncio.CancelledError) as error:  # the fault boundary of factories
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # the start itself is cancelled, not something the factory waited for

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import attrs
 
+from symfonic.kernel._documents import Node, messages_json, read_messages
 from symfonic.kernel._palette_values import Binding
 from symfonic.kernel.dispatch import StageTrace
 from symfonic.kernel.events import plain
+from symfonic.kernel.phases import PHASE_LADDER, Phase
+from symfonic.kernel.stages import ON_CRASH, Stage
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, ToolCall
@@ -119,7 +121,7 @@ class TurnResult:
         messages: The whole conversation, fit as the next turn's ``history``. Neither the system text nor what
             prompt-assembly added is in it.
         new_messages: This turn's part of it, the prompt first.
-        stop_reason: A key of :data:`STOP_REASONS`.
+        stop_reason: A key of ``STOP_REASONS``.
         rounds: Model calls made.
         usage: Tokens summed over the rounds; None where the model told nothing.
         bindings: The binding of each round, in order.
@@ -144,7 +146,7 @@ class TurnResult:
     conversation_id: str | None = None
 
     def with_results(self, results: Mapping[str, str]) -> tuple[BaseMessage, ...]:
-        """The conversation with the caller's results of :attr:`pending` calls in place, as the next turn's history.
+        """The conversation with the caller's results of ``pending`` calls in place, as the next turn's history.
 
         A next turn with an empty prompt goes on from there.
 
@@ -176,13 +178,39 @@ class TurnResult:
                 {"identity": b.identity, "offered": list(b.offered), "forced": b.forced, "reason": b.reason}
                 for b in self.bindings
             ],
-            "traces": [
-                {"stage": t.stage.name, "phase": str(t.phase), "status": t.status, "error": t.error, "elapsed_s": t.elapsed_s}
-                for t in self.traces
-            ],
-            "messages": [_message_json(message) for message in self.messages],
+            "traces": [_trace_json(trace) for trace in self.traces],
+            "messages": messages_json(self.messages),
             "new_messages": len(self.new_messages),
         }
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """A result out of what :meth:`to_json` gave, ``json.loads`` in between or not.
+
+        All that JSON can hold comes back: bindings without their model, traces with a stage that has its name, phase
+        and ``on_crash`` alone and no outcome, artifacts that have a JSON form. Keys it does not know are passed over.
+
+        Raises:
+            DocumentError: A key is missing or holds what it cannot; the text names it.
+        """
+        top = Node(data)
+        messages, new = read_messages(top.key("messages")), top.key("new_messages")
+        if not 0 <= new.whole() <= len(messages):
+            raise new.fault(f"wanted 0 to {len(messages)}, the number of messages")
+        return cls(
+            text=top.key("text").text(),
+            messages=messages,
+            new_messages=messages[len(messages) - new.whole() :],
+            stop_reason=top.key("stop_reason").one_of(STOP_REASONS),
+            rounds=top.key("rounds").whole(),
+            usage=_read_usage(top.key("usage")),
+            bindings=tuple(map(_read_binding, top.key("bindings").rows())),
+            traces=tuple(map(_read_trace, top.key("traces").rows())),
+            degradations=tuple(map(_read_degradation, top.key("degradations").rows())),
+            pending=tuple(map(_read_call, top.key("pending").rows())),
+            turn_id=top.key("turn_id").text(),
+            conversation_id=top.key("conversation_id").text_or_none(),
+        )
 
 
 def _answered(message: BaseMessage, results: Mapping[str, str]) -> BaseMessage:
@@ -193,17 +221,63 @@ def _answered(message: BaseMessage, results: Mapping[str, str]) -> BaseMessage:
     return message.model_copy(update={"content": content, "status": "success", "response_metadata": {}})
 
 
-def _message_json(message: BaseMessage) -> dict[str, object]:
-    """As ``messages_to_dict`` has it, which ``messages_from_dict`` reads."""
-    fields = {name: plain(value) for name, value in message.model_dump(exclude={"artifact"}).items()}
-    if message.type == "tool":  # told apart by its type text, which costs no import of langchain_core
-        fields["artifact"] = _json_or_none(message.artifact)  # type: ignore[attr-defined]  # of tool messages
-    return {"type": message.type, "data": fields}
+def _trace_json(trace: StageTrace) -> dict[str, object]:
+    return {
+        "stage": trace.stage.name,
+        "phase": str(trace.phase),
+        "on_crash": trace.stage.on_crash,
+        "status": trace.status,
+        "error": trace.error,
+        "elapsed_s": trace.elapsed_s,
+    }
 
 
-def _json_or_none(artifact: object) -> object:
-    try:
-        json.dumps(artifact)
-    except (TypeError, ValueError, RecursionError):
+def _read_usage(node: Node) -> Usage | None:
+    if node.value is None:
         return None
-    return artifact
+    details = node.key("details")
+    return Usage(
+        input_tokens=node.key("input_tokens").whole(),
+        output_tokens=node.key("output_tokens").whole(),
+        total_tokens=node.key("total_tokens").whole(),
+        details={name: details.key(name).whole() for name in details.table()},
+    )
+
+
+def _read_binding(node: Node) -> Binding:
+    return Binding(
+        None,
+        node.key("identity").text(),
+        node.key("offered").texts(),
+        node.key("forced").text_or_none(),
+        node.key("reason").text_or_none(),
+    )
+
+
+def _read_trace(node: Node) -> StageTrace:
+    phase = Phase(node.key("phase").one_of(PHASE_LADDER))
+    return StageTrace(
+        Stage(node.key("stage").text(), phase, on_crash=node.key("on_crash").one_of(ON_CRASH)),
+        phase,
+        node.key("status").one_of(("ok", "denied", "failed")),
+        error=node.key("error").text_or_none(),
+        elapsed_s=node.key("elapsed_s").number(),
+    )
+
+
+def _read_degradation(node: Node) -> Degradation:
+    return Degradation(
+        node.key("kind").text(),
+        node.key("reason").text(),
+        node.key("subject").text_or_none(),
+        node.key("round").whole_or_none(),
+    )
+
+
+def _read_call(node: Node) -> ToolCall:
+    return {
+        "name": node.key("name").text(),
+        "args": {**node.key("args").table()},
+        "id": node.key("id").text_or_none(),
+        "type": "tool_call",
+    }

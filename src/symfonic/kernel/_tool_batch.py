@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -117,7 +118,9 @@ class ToolBatch:
         tool = self._offered_tool(call)
         if tool is None:
             return
-        decided = await self._decide(tool, call)
+        call = tool.of_the_model(call)
+        injected = tool.injected(self.ctx.request, str(call["id"]))
+        decided = await self._decide(tool, call, injected)
         if decided is None:
             return
         call, outcome = decided
@@ -128,7 +131,7 @@ class ToolBatch:
                 self.pending.append(call)
                 self._not_run(call, "deferred", "this tool is run by the caller, who was asked for its result")
                 return
-            outcome = await self._execute(tool, call)
+            outcome = await self._execute(tool, call, injected)
         self.results[str(call["id"])] = outcome.message
         try:
             message, traces = await run_post_tool(
@@ -158,11 +161,17 @@ class ToolBatch:
             return None
         return tool
 
-    async def _decide(self, tool: PlanTool, call: ToolCall) -> tuple[ToolCall, ToolOutcome | None] | None:
+    async def _decide(
+        self, tool: PlanTool, call: ToolCall, injected: Mapping[str, object]
+    ) -> tuple[ToolCall, ToolOutcome | None] | None:
         """The call as the stages amended it, and its outcome where it is not to be run; None after a crash."""
         try:
             decision = await run_pre_tool(
-                self.plan, self.handed, call=call, check_args=tool.argument_problem, resolved=self.ctx.resolved
+                self.plan,
+                self.handed,
+                call=call,
+                check_args=partial(tool.argument_problem, injected=injected),
+                resolved=self.ctx.resolved,
             )
         except StageCrashed as crash:
             self._hold(crash, call)
@@ -172,12 +181,15 @@ class ToolBatch:
         if decision.refusal is not None:
             text = f"{call['name']} was refused: {decision.refusal.reason}"
             return decision.call, self._refused(decision.call, "refused", text)
-        problem = tool.argument_problem(decision.call["args"])
+        problem = tool.argument_problem(decision.call["args"], injected)
         if problem:
             return decision.call, self._refused(decision.call, "invalid arguments", problem)
+        wanting = tool.ungiven(decision.call["args"])
+        if wanting:
+            return decision.call, self._refused(decision.call, "not injected", wanting)
         return decision.call, None
 
-    async def _execute(self, tool: PlanTool, call: ToolCall) -> ToolOutcome:
+    async def _execute(self, tool: PlanTool, call: ToolCall, injected: Mapping[str, object]) -> ToolOutcome:
         args = call["args"]
         self.tell(
             ToolCalled, tool=call["name"], tool_call_id=call["id"], args=args, args_chars=_size(args), round=self.round_number
@@ -186,6 +198,7 @@ class ToolBatch:
             return await tool.run(
                 call,
                 self.ctx.request.config,
+                injected,
                 timeout_s=self.plan.limits.tool_timeout_s,
                 show_errors=self.plan.show_tool_errors,
             )
@@ -229,9 +242,8 @@ class ToolBatch:
         self.results[str(call["id"])] = message
 
     def _refuse_unparsable(self, call: Mapping[str, object]) -> None:
-        detail = f" ({call['error']})" if call.get("error") else ""
-        text = f"the arguments of {call.get('name')} could not be read as JSON{detail}; call it again with valid arguments"
         named = {**call, "name": call.get("name") or "unknown"}
+        text = f"the arguments of {named['name']} could not be read as JSON{_unreadable(call)}; call it again with valid arguments"
         self._tell_refused(named, "unparsable", text)
         self.results[str(call["id"])] = error_message(named, text)
 
@@ -256,6 +268,20 @@ def _listed(names: tuple[str, ...]) -> str:
         return "no tool is offered"
     more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
     return f"offered: {', '.join(names[:MAX_LISTED])}{more}"
+
+
+def _unreadable(call: Mapping[str, object]) -> str:
+    """Where a call's arguments stop being a JSON object, for the model to mend.
+
+    Found out here: what LangChain says of it stands in awaited answers only, and tells the model to visit a web page.
+    """
+    try:
+        read = json.loads(str(call.get("args") or ""), strict=False)
+    except (ValueError, RecursionError) as error:
+        return f" ({error})"
+    if not isinstance(read, dict):
+        return f" (a {type(read).__name__}, wanted an object)"
+    return f" ({call['error']})" if call.get("error") else ""
 
 
 def _size(args: Mapping[str, object]) -> int:

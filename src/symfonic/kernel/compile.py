@@ -82,7 +82,7 @@ def compile_plan(
     if problems:
         raise PlanRefused(problems)
     toolset = Toolset(palette)
-    binder = bind_with or _schema_binder(toolset)
+    binder = _schema_binder(toolset) if bind_with is None else _hiding_binder(toolset, bind_with)
     called = LazyModel(_bind_all(model, palette, toolset.names, binder)) if palette else model
     projector = (
         PaletteProjector(model, palette, called, forcing=forcing, bind_with=binder, cache_size=cache_size)
@@ -113,6 +113,13 @@ def compile_plan(
 def _schema_binder(toolset: Toolset) -> Binder:
     def bind(model: object, tools: Sequence[object], forced: str | None) -> tuple[object, str | None]:
         return bind_tools(model, toolset.schemas(tools), forced)  # type: ignore[arg-type]  # compile checked that it binds
+
+    return bind
+
+
+def _hiding_binder(toolset: Toolset, bind_with: Binder) -> Binder:
+    def bind(model: object, tools: Sequence[object], forced: str | None) -> tuple[object, str | None] | Bound:
+        return bind_with(model, toolset.offered(tools), forced)
 
     return bind
 

@@ -50,7 +50,7 @@ class StageTrace:
 
     @property
     def error_type(self) -> str | None:
-        """What went wrong without anybody's text: the exception's class, or the kernel's own words."""
+        """What went wrong without anybody's text. The exception's class, or the kernel's own words."""
         return self.error if self._exception is None else type(self._exception).__name__
 
     @property

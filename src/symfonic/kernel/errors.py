@@ -11,6 +11,7 @@
     │   ├── HandlersRefused           handlers handed to a runner that may not be added
     │   ├── WorkersExhausted          too many abandoned sync calls still block their threads
     │   ├── HistoryError              a history that holds what is no message
+    │   ├── DocumentError             a kept result or conversation that cannot be read back
     │   ├── GenerationBound           a turn is tied to a plan generation once
     │   ├── InsideRunningLoop         run_turn_sync was called where a loop runs already
     │   └── HostClosed                a turn was asked of a host that is not open
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConfigError",
+    "DocumentError",
     "EffectError",
     "GenerationBound",
     "HandlerError",
@@ -157,6 +159,20 @@ class WorkersExhausted(HostError, RuntimeError):
 
 class HistoryError(HostError, ValueError):
     """A history that holds what is no message."""
+
+
+class DocumentError(HostError, ValueError):
+    """A kept result or conversation that cannot be read back; its text names the key and shows no value.
+
+    Args:
+        problem: Key path, got and wanted.
+        source: Where the document came from, such as a path.
+    """
+
+    def __init__(self, problem: str, *, source: str = "") -> None:
+        self.problem = problem
+        self.source = source
+        super().__init__(f"{source}: {problem}" if source else problem)
 
 
 class GenerationBound(HostError, RuntimeError):

@@ -395,8 +395,8 @@ class ToolRefused(Event):
     """A tool call was not run.
 
     Args:
-        cause: "not offered", "not allowed", "refused", "unparsable", "invalid arguments", "deferred", "limit",
-            "provider-run" or "crash".
+        cause: "not offered", "not allowed", "refused", "unparsable", "invalid arguments", "not injected", "deferred",
+            "limit", "provider-run" or "crash".
         reason: What the model is told.
         offered: What was offered in the round.
     """

@@ -11,6 +11,10 @@ __all__ = ["BindRequest", "Bound", "ForcingSupport", "as_bound"]
 _CANNOT = frozenset({"refused", "ignored"})
 
 
+def _usual_scope(support: ForcingSupport) -> str:
+    return "none" if support.answer in _CANNOT else "named"
+
+
 @attrs.frozen
 class ForcingSupport:
     """Whether a model can be made to call a named tool first (PAL-10).
@@ -25,14 +29,13 @@ class ForcingSupport:
     """
 
     answer: str = attrs.field(validator=attrs.validators.in_(("honoured", "refused", "ignored", "unknown")))
-    scope: str = attrs.field(validator=attrs.validators.in_(("named", "any_only", "single_only", "none")))
+    scope: str = attrs.field(
+        default=attrs.Factory(_usual_scope, takes_self=True),  # type checkers know no `@scope.default`
+        validator=attrs.validators.in_(("named", "any_only", "single_only", "none")),
+    )
     form: str = "name"
     effect: str = "silent"
     reason: str = ""
-
-    @scope.default
-    def _default_scope(self) -> str:
-        return "none" if self.answer in _CANNOT else "named"
 
 
 def _in_order(names: Iterable[str]) -> tuple[str, ...]:

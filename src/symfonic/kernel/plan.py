@@ -63,7 +63,7 @@ class Bindings:
 class Plan:
     """What :func:`symfonic.kernel.compile.compile_plan` makes, and the only thing a turn needs beside its request.
 
-    Immutable; rebinding takes a new plan. It compares and hashes by :attr:`equality_key`. It is not pickled: each
+    Immutable; rebinding takes a new plan. It compares and hashes by ``equality_key``. It is not pickled: each
     worker process compiles its own, and the key proves it the same.
 
     Args:

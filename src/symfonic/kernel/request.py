@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import attrs
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
 
-__all__ = ["RequestContext", "TurnRequest"]
+__all__ = ["RequestContext", "RequestFields", "TurnRequest"]
 
 
 def _listed(messages: Iterable[BaseMessage]) -> tuple[BaseMessage, ...]:
@@ -58,6 +58,19 @@ class TurnRequest:
     allowed_tools: frozenset[str] | None = attrs.field(default=None, converter=_allowed)
     conversation_id: str | None = None
     config: RunnableConfig | None = attrs.field(default=None, hash=False)
+
+
+class RequestFields(TypedDict, total=False):
+    """The fields of :class:`TurnRequest` beside the prompt, for functions that take them as keywords."""
+
+    history: Iterable[BaseMessage]
+    tenant: str | None
+    metadata: Mapping[str, object]
+    content: Iterable[Mapping[str, object] | str]
+    tool_choice: str | None
+    allowed_tools: Iterable[str] | None
+    conversation_id: str | None
+    config: RunnableConfig | None
 
 
 @attrs.define(eq=False)

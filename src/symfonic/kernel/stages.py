@@ -38,7 +38,7 @@ class Stage:
 
     Args:
         name: Unique in a plan; the host qualifies it as ``plugin.stage``.
-        phase: A :class:`Phase` or its text.
+        phase: A :class:`symfonic.kernel.phases.Phase` or its text.
         effects: What its outcomes may do; each must be granted.
         before: Names of stages of the same phase that run after this one.
         after: Names of stages of the same phase that run before this one.

@@ -7,6 +7,7 @@ from symfonic.kernel.effects import Amend, Effect, Refuse, Replace, Resolution
 from symfonic.kernel.errors import ConfigError, PaletteError, PluginError
 from symfonic.kernel.events import Event
 from symfonic.kernel.forcing import BindRequest, Bound, ForcingSupport
+from symfonic.kernel.injection import ToolTurn
 from symfonic.kernel.palette import NOTHING, ToolPalette, tool_name
 from symfonic.kernel.phases import Phase
 from symfonic.kernel.post_model import PostModelContext
@@ -69,6 +70,7 @@ __all__ = [
     "SettleContext",
     "StageHandler",
     "ToolPalette",
+    "ToolTurn",
     "Tools",
     "TurnRequest",
     "hookimpl",

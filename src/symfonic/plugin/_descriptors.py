@@ -60,7 +60,7 @@ class RouterShelf(Protocol):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Ids of all contributed routers, in file order: as declared, or ``plugin.id`` where two plugins share one."""
+        """Ids of all contributed routers, in file order. They are as declared, or ``plugin.id`` where two plugins share one."""
 
     def take(self, router: str) -> Route:
         """One router, by id or ``plugin.id``. Taking it says that it is used; one nobody takes is an error at start.
@@ -133,7 +133,7 @@ class Tools(Contribution):
 
 @attrs.frozen
 class Router(Contribution):
-    """A router; the factory returns a :data:`Route`."""
+    """A router; the factory returns a ``Route``."""
 
 
 @attrs.frozen
@@ -157,7 +157,7 @@ class StageHandler(Contribution):
     judges the call as it will be run.
 
     Args:
-        phase: Where in a turn it runs: a :class:`Phase` or its text.
+        phase: Where in a turn it runs: a :class:`symfonic.kernel.phases.Phase` or its text.
         effects: What its outcomes may do; the deployment must grant each.
         before: Stages of the same phase that run after this one.
         after: Stages of the same phase that run before this one.

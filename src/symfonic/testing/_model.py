@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 
 from symfonic.testing._calls import Call
 
-__all__ = ["ScriptedModel"]
+__all__ = ["ScriptedModel", "Step"]
 
 Step = AIMessage | str | BaseException | Callable[[Call], object]
 """One answer: a message, a text, an error to raise, or a function of the call to any of these (it may be async)."""

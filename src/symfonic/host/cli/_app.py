@@ -9,8 +9,10 @@ from collections.abc import Sequence
 
 import click
 
+from symfonic.host.cli._chat import chat
 from symfonic.host.cli._exit import Exit, exit_code, told
 from symfonic.host.cli._hooks import hooks
+from symfonic.host.cli._init import init
 from symfonic.host.cli._plan import plan
 from symfonic.host.cli._plugins import plugins
 from symfonic.host.cli._run import run
@@ -45,7 +47,7 @@ def app() -> None:
     """
 
 
-for command in (run, plan, plugins, hooks, version):
+for command in (init, run, chat, plan, plugins, hooks, version):
     app.add_command(command)
 
 

@@ -12,6 +12,7 @@ import click
 from symfonic.host.cli._exit import json_errors
 from symfonic.host.cli._options import config_option, drawing, echo_json, json_option
 from symfonic.host.config import CONFIG_ENV, Deployment, find_config, load_deployment
+from symfonic.host.config_keys import config_keys
 from symfonic.host.discovery import discover
 from symfonic.host.selection import PluginState, Selected, plugin_states, select
 from symfonic.host.structure import did_you_mean
@@ -87,25 +88,11 @@ def _deployment(config: Path | None) -> Deployment | None:
 
 
 def _described(plugin: LoadedPlugin) -> dict[str, object]:
-    config_class = plugin.config_class
     return {
         "contributions": [
             {"kind": type(given).__name__, "id": f"{plugin.id}.{given.id}", "summary": given.summary}
             for given in plugin.contributions
         ],
         "grants": sorted(plugin.grants),
-        "config": [
-            {
-                "key": field.alias,
-                "type": getattr(field.type, "__name__", None) if isinstance(field.type, type) else str(field.type),
-                "default": None if field.default is attrs.NOTHING else _default(field.default),
-                "required": field.default is attrs.NOTHING,
-            }
-            for field in (attrs.fields(config_class) if config_class is not None else ())
-        ],
+        "config": [attrs.asdict(key, recurse=False) for key in config_keys(plugin.config_class)],
     }
-
-
-def _default(default: object) -> object:
-    factory = getattr(default, "factory", None)  # attrs' Factory, whose value is made for each instance
-    return factory() if factory is not None and not getattr(default, "takes_self", False) else default

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from symfonic.host.cli._answer import AnswerPrinter, ignore, quiet_logging, tell_degradations
 from symfonic.host.cli._exit import CODES, LIMIT, Exit, error_json, json_errors
 from symfonic.host.cli._options import config_option, drawing, echo_json, json_option
 from symfonic.host.compose import Host
-from symfonic.kernel._result import STOP_REASONS
 from symfonic.kernel.errors import SymfonicError
-from symfonic.kernel.events import Event, RoundStarted, TextDelta, TurnErrored, TurnFinished
+from symfonic.kernel.events import Event, TurnErrored, TurnFinished
 from symfonic.kernel.request import TurnRequest
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ def run(
     """Run one turn and print the answer. PROMPT is the user's text; - reads it from standard input."""
     text = sys.stdin.buffer.read().decode("utf-8", "replace") if prompt == "-" else prompt
     request = TurnRequest(text, tenant=tenant, tool_choice=tool_choice, allowed_tools=allow or None)
-    _quiet_logging()
+    quiet_logging()
     with json_errors(wanted=as_json):
         try:
             shown = asyncio.run(_turn(config, request, live=not as_json))
@@ -60,7 +58,7 @@ def run(
     elif trace:
         drawing().print_trace(shown.events, shown.provenance)
     else:
-        _tell_degradations(result)
+        tell_degradations(result)
     if shown.fault is not None:
         raise shown.fault
     raise Exit(CODES.get(result.stop_reason, LIMIT))
@@ -87,7 +85,7 @@ class _Shown:
 async def _turn(config: Path | None, request: TurnRequest, *, live: bool) -> _Shown:
     async with Host.from_file(config) as host:
         shown = _Shown(host.provenance)
-        show = _Printer() if live else _ignore
+        show = AnswerPrinter() if live else ignore
         async with host.stream(request) as stream:
             try:
                 async for event in stream:
@@ -98,48 +96,3 @@ async def _turn(config: Path | None, request: TurnRequest, *, live: bool) -> _Sh
                     raise
                 shown.fault = fault
         return shown
-
-
-_Show = Callable[[Event], None]
-
-
-def _ignore(_: Event) -> None:
-    """With ``--json`` nothing is printed on the way."""
-
-
-class _Printer:
-    """Prints the answer as it comes; what a later round says starts on a line of its own."""
-
-    def __init__(self) -> None:
-        self._open_line = False
-
-    def __call__(self, event: Event) -> None:
-        """Print what one event brings."""
-        if isinstance(event, TextDelta) and event.text:
-            click.echo(event.text, nl=False)
-            sys.stdout.flush()
-            self._open_line = not event.text.endswith("\n")
-        elif isinstance(event, RoundStarted | TurnFinished | TurnErrored) and self._open_line:
-            click.echo()
-            self._open_line = False
-        if isinstance(event, TurnFinished) and event.result is not None and not event.result.text:
-            click.echo(_without_text(event.result))
-
-
-def _without_text(result: TurnResult) -> str:
-    pending = ", ".join(call["name"] for call in result.pending)
-    return f"({result.stop_reason}: {STOP_REASONS[result.stop_reason]}{f': {pending}' if pending else ''})"
-
-
-def _tell_degradations(result: TurnResult) -> None:
-    for one in result.degradations:
-        click.echo(f"degraded ({one.kind}): {one.reason}", err=True)
-    if result.stop_reason not in CODES and result.text:
-        click.echo(_without_text(result), err=True)
-
-
-def _quiet_logging() -> None:
-    """The command tells degradations itself; without this, logging's last resort would print them a second time."""
-    logger = logging.getLogger("symfonic.turn")
-    if not logger.handlers:
-        logger.addHandler(logging.NullHandler())

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from symfonic.host.selection import PluginState
 
-__all__ = ["console", "print_plan", "print_plugin", "print_plugins"]
+__all__ = ["console", "print_plan", "print_plugin", "print_plugins", "print_tools"]
 
 PIPED_WIDTH = 160
 """Columns where no terminal tells its own: wide enough that names are not broken."""
@@ -93,6 +93,22 @@ def print_plan(row: Mapping[str, object]) -> None:
             out.print(Text(f"\n{what}: " + "; ".join(f"{name} from {owner}" for name, owner in named.items())))  # type: ignore[attr-defined]  # a dict by construction
     limits = ", ".join(f"{name} {value}" for name, value in row["limits"].items() if value is not None)  # type: ignore[attr-defined]  # a dict by construction
     out.print(Text(f"\nlimits: {limits}"))
+
+
+def print_tools(rows: Sequence[Mapping[str, object]]) -> None:
+    """The plan's tools, those the last turn offered marked, with the reasons."""
+    out = console()
+    if not rows:
+        out.print("the plan has no tools")
+        return
+    cells = [("*" if row["offered"] else "", *_rows([row], ("name", "runs", "contributor"))[0], _why(row)) for row in rows]
+    out.print(_table(("", "tool", "run by", "contributor", "why"), cells))
+    if any(row["offered"] for row in rows):
+        out.print(Text("* offered in the last turn"))
+
+
+def _why(row: Mapping[str, object]) -> str:
+    return "; ".join(row["why"])  # type: ignore[arg-type]  # a list of texts by construction
 
 
 def _order(stage: Mapping[str, object]) -> str:

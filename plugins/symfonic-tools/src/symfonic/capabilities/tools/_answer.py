@@ -10,6 +10,10 @@ import attrs
 __all__ = ["Answer", "Row", "read_rows"]
 
 
+MAX_NAME = 64
+"""Characters the providers let a tool's name have; what is longer is no name."""
+
+
 class Row(Protocol):
     """A row of a router's answer; ``RoutedTool`` is one."""
 
@@ -59,17 +63,23 @@ def read_rows(rows: Sequence[Row], router: str, palette: frozenset[str]) -> Answ
             continue
         name = metadata.get("action_tool") or row.content
         if not isinstance(name, str) or name not in palette:
-            unknown.append(str(name))
+            unknown.append(_cut(str(name)))
         elif name not in why:
             why[name] = (_reason(router, metadata),)
     return Answer(tuple(why), why, tuple(dict.fromkeys(unknown)))
+
+
+def _cut(name: str) -> str:
+    """A name that is none may be a whole document: a row without ``action_tool`` has its text in ``content``."""
+    return name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}..."
 
 
 def _metadata(row: Row, router: str) -> dict[str, object]:
     if not hasattr(row, "content"):
         message = f"the router {router!r} answered with a row of type {type(row).__name__}; wanted RoutedTool"
         raise TypeError(message)
-    return dict(row.metadata or {})  # type: ignore[call-overload]  # a mapping by the row's contract
+    metadata: dict[str, object] = dict(row.metadata or {})  # type: ignore[call-overload]  # a mapping by the row's contract
+    return metadata
 
 
 def _reason(router: str, metadata: dict[str, object]) -> str:

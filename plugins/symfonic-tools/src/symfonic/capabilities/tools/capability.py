@@ -95,7 +95,7 @@ class ToolsCapability:
         if answer is None:
             return self._missed(unknown, fault)
         names = self._with_always(answer.names)
-        why = {**{name: ("always offered",) for name in names}, **answer.why}
+        why = {**dict.fromkeys(names, ("always offered",)), **answer.why}
         told = _unknown_text(unknown)
         if self._mode == "observe":
             return Resolution(why=why, declined=told or "observing only", would_offer=names, degraded=bool(told))
@@ -125,7 +125,7 @@ class ToolsCapability:
         if self._on_miss == "all":
             would = tuple(sorted(self._palette)) if self._mode == "observe" else None
             return Resolution(declined=f"{reason}; every tool is offered", would_offer=would, degraded=degraded)
-        why = {name: ("always offered",) for name in self._always}
+        why = dict.fromkeys(self._always, ("always offered",))
         declined = f"{reason}; the always-offered tools alone are offered"
         if self._mode == "observe":
             return Resolution(why=why, declined=declined, would_offer=self._always, degraded=degraded)

@@ -80,6 +80,8 @@ def _routers(context: BuildContext[Config], config: Config) -> list[tuple[str, L
 
 
 def _list_problems(names: tuple[str, ...], contributed: tuple[str, ...], config: Config) -> list[str]:
+    if KEYWORDS in contributed:
+        return [f"plugin.config: a contributed router is called {KEYWORDS!r}, as the keyword router is; give it another id"]
     problems: list[str] = []
     known = (KEYWORDS, *contributed)
     problems.extend(
@@ -95,7 +97,7 @@ def _list_problems(names: tuple[str, ...], contributed: tuple[str, ...], config:
         problems.append(f"plugin.config.routers leaves out {', '.join(missing)}; write routers = [{line}]")
     if len(set(names)) < len(names):
         problems.append("plugin.config.routers names a router twice; keep one")
-    if not names:
+    if not names and not missing:
         problems.append("plugin.config: no router to ask; give keywords, or select a plugin that contributes a router")
     return problems
 
@@ -113,7 +115,7 @@ def symfonic_stages(context: HookContext) -> list[StageHandler]:  # noqa: ARG001
     return [
         StageHandler(
             "resolve",
-            build,  # type: ignore[arg-type]  # its config is the class named beside it
+            build,
             config=Config,
             phase=Phase.RESOLVE,
             effects=(Effect.TOOLS_NARROW,),

@@ -13,7 +13,9 @@ ROOT = Path(os.environ.get("SYMFONIC_CHECKOUT") or Path(__file__).resolve().pare
 """The checkout, whose pages are read; a copy of the tests elsewhere is told where it is, or skips."""
 
 if not (ROOT / "README.md").is_file():
-    pytest.skip("this copy of the tests lies outside a checkout, and SYMFONIC_CHECKOUT names none", allow_module_level=True)
+    pytest.skip(
+        "this copy of the tests lies outside a checkout, and SYMFONIC_CHECKOUT names none", allow_module_level=True
+    )
 
 
 @attrs.frozen

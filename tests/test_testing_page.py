@@ -10,11 +10,10 @@ import sys
 from pathlib import Path
 
 import attrs
+from tests.docs_support import blocks, table
 
 from symfonic.kernel.request import RequestFields
-from symfonic.testing import ScriptedTurn, run_scripted
-
-from tests.docs_support import blocks, table
+from symfonic.testing import ScriptRun, run_scripted
 
 PAGE = "docs/testing.md"
 TUTORIAL = "docs/tutorial-router.md"
@@ -36,7 +35,20 @@ def test_the_pages_tests_pass_as_they_stand(tmp_path: Path) -> None:
     (package / "plugin.py").write_text(_python(TUTORIAL)[0], encoding="utf-8")
     (tmp_path / "test_acme.py").write_text("\n\n".join(_python(PAGE)), encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", "."],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-W",
+            "error",
+            "-p",
+            "no:cacheprovider",
+            "-c",
+            os.devnull,
+            "--rootdir",
+            ".",
+        ],
         cwd=tmp_path,
         capture_output=True,
         check=False,
@@ -49,12 +61,14 @@ def test_the_pages_tests_pass_as_they_stand(tmp_path: Path) -> None:
 
 def test_every_argument_of_run_scripted_is_documented() -> None:
     """The table of arguments has each parameter and each field of a request, and no other."""
-    named = {name for name, one in inspect.signature(run_scripted).parameters.items() if one.kind is not one.VAR_KEYWORD}
+    named = {
+        name for name, one in inspect.signature(run_scripted).parameters.items() if one.kind is not one.VAR_KEYWORD
+    }
     assert _names(table(PAGE, "`Use` configures one.")) == named | set(RequestFields.__annotations__)
 
 
-def test_every_attribute_of_a_scripted_turn_is_documented() -> None:
-    """The table of attributes has each field, property and method of ScriptedTurn, and no other."""
-    fields = {field.name for field in attrs.fields(ScriptedTurn)}
-    others = {name for name in vars(ScriptedTurn) if not name.startswith("_")}
+def test_every_attribute_of_a_script_run_is_documented() -> None:
+    """The table of attributes has each field, property and method of ScriptRun, and no other."""
+    fields = {field.name for field in attrs.fields(ScriptRun)}
+    others = {name for name in vars(ScriptRun) if not name.startswith("_")}
     assert _names(table(PAGE, "What comes back")) == fields | others

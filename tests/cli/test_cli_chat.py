@@ -11,12 +11,15 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, messages_from_dict
+from tests.cli.conftest import Cli, Done
+from tests.cli.support import deployment, stage
+from tests.host.support import FakeSite, model_source
 
 from symfonic.host.cli._conversation import Conversation, load_conversation, save_conversation
 from symfonic.host.cli._interrupts import Interrupts
@@ -25,10 +28,6 @@ from symfonic.host.cli._slash import COMMANDS
 from symfonic.host.files import write_whole
 from symfonic.kernel.errors import DocumentError
 from symfonic.kernel.turn import TurnResult
-
-from tests.cli.conftest import Cli, Done
-from tests.cli.support import deployment, stage
-from tests.host.support import FakeSite, model_source
 
 HEARD = "lambda call: ' | '.join(f'{m.type} {m.text}' for m in call.messages)"
 """A model that says what it was sent."""
@@ -612,7 +611,7 @@ def test_a_typed_ctrl_c_interrupts_the_answer_and_the_conversation_goes_on(site:
     terminal.type("/trace\n")
     assert "round 1" in terminal.until("> ")
     terminal.type("c\n")
-    terminal.until("human a | ai one | human b | human c\n")
+    terminal.until("human a | ai one | human b | human c")
     terminal.until("> ")
     terminal.type("\x04")
     code, shown = terminal.end()
@@ -655,16 +654,33 @@ def test_a_second_ctrl_c_ends_what_does_not_give_way(site: FakeSite, talk: list[
     assert "Traceback" not in shown
 
 
-def piped(site: FakeSite, *args: str) -> subprocess.Popen[bytes]:
-    """A chat whose input is a pipe."""
-    return subprocess.Popen(
-        [sys.executable, "-c", CHAT.format(""), *args],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=site.root, env=site.environment(),
-    )  # fmt: skip
+Piped = Callable[[], "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def piped(site: FakeSite) -> Iterator[Piped]:
+    """Starts a chat whose input is a pipe; whatever a test leaves of it is ended."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start() -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", CHAT.format("")],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=site.root, env=site.environment(),
+        )  # fmt: skip
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+        process.wait()
 
 
 @needs_signals
-def test_a_tool_call_that_is_interrupted_has_its_result(site: FakeSite) -> None:
+def test_a_tool_call_that_is_interrupted_has_its_result(site: FakeSite, piped: Piped) -> None:
     """The history stays valid: the call is answered by "not run", and the next line is a turn on it."""
     site.plugin("tool", """
     def build(ctx):
@@ -679,7 +695,7 @@ def test_a_tool_call_that_is_interrupted_has_its_result(site: FakeSite) -> None:
         return [Tools("all", build)]
     """)  # fmt: skip
     deployment(site, "call_tool('stuck')", HEARD, tools=False, blocks='[[plugin]]\nid = "tool"\n')
-    process = piped(site)
+    process = piped()
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(lines("a"))
@@ -692,16 +708,17 @@ def test_a_tool_call_that_is_interrupted_has_its_result(site: FakeSite) -> None:
 
 
 @needs_signals
-def test_an_interrupt_while_nothing_is_asked_ends_a_piped_session(site: FakeSite) -> None:
+def test_an_interrupt_while_nothing_is_asked_ends_a_piped_session(site: FakeSite, piped: Piped) -> None:
     """Exit code 130, as at a prompt, and no line of a prompt."""
     deployment(site, "'one'")
-    process = piped(site)
+    process = piped()
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(lines("a"))
+    process.stdin.write(lines("a", "/tools"))  # the answer is out before its turn is over, the table is not
     process.stdin.flush()
     assert process.stdout.readline() == b"one\n"
-    assert select.select([process.stdout], [], [], 0.2) == ([], [], [])  # the answer is out before its turn is over
+    while process.stdout.readline() != b"* offered in the last turn\n":
+        pass
     process.send_signal(signal.SIGINT)
     process.wait(60)  # with its input still open
     out, err = process.communicate()
@@ -709,13 +726,14 @@ def test_an_interrupt_while_nothing_is_asked_ends_a_piped_session(site: FakeSite
 
 
 @needs_signals
-def test_an_interrupt_while_the_host_starts_ends_with_130(site: FakeSite) -> None:
-    """A plugin whose import hangs can be left."""
-    site.plugin("said", "import threading\nprint('importing', flush=True)\nthreading.Event().wait()\n")
-    site.deployment('[[plugin]]\nid = "said"\n')
-    process = piped(site)
+def test_an_interrupt_while_the_host_starts_ends_with_130(site: FakeSite, piped: Piped) -> None:
+    """A plugin whose factory hangs can be left."""
+    source = model_source().replace("def build(ctx):", "async def build(ctx):\n    await hang(ctx)") + HANG
+    site.plugin("said", source)
+    site.deployment('[model]\nuse = "said:scripted"\n[[plugin]]\nid = "said"\n')
+    process = piped()
     assert process.stdout is not None
-    assert process.stdout.readline() == b"importing\n"
+    assert process.stdout.readline() == b"asked\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, b"")
@@ -723,12 +741,12 @@ def test_an_interrupt_while_the_host_starts_ends_with_130(site: FakeSite) -> Non
 
 
 @needs_signals
-def test_waiting_for_a_line_keeps_nothing_on_the_loop_waiting(site: FakeSite) -> None:
+def test_waiting_for_a_line_keeps_nothing_on_the_loop_waiting(site: FakeSite, piped: Piped) -> None:
     """What a plugin left to do in the background is done while nobody types."""
     body = "import asyncio; asyncio.get_running_loop().call_later(0.01, lambda: print('later', flush=True))"
     site.plugin("log", stage("settle", body))
     deployment(site, "'one'", blocks='[[plugin]]\nid = "log"\n')
-    process = piped(site)
+    process = piped()
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(lines("a"))
@@ -736,6 +754,58 @@ def test_waiting_for_a_line_keeps_nothing_on_the_loop_waiting(site: FakeSite) ->
     assert [process.stdout.readline(), process.stdout.readline()] == [b"one\n", b"later\n"]
     assert process.communicate(timeout=60) == (b"", b"")
     assert process.returncode == 0
+
+
+INTERRUPT = """
+async def interrupt(call):
+    import asyncio, os, signal
+    os.kill(os.getpid(), signal.SIGINT)
+    await asyncio.Event().wait()
+"""
+
+
+class Typed(io.BytesIO):
+    """A terminal at which these lines are typed, then Ctrl-C or, without it, Ctrl-D."""
+
+    ctrl_c = False
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """The next line."""
+        line = self.readline()
+        if not line and self.ctrl_c:
+            os.kill(os.getpid(), signal.SIGINT)
+            threading.Event().wait(60)
+        return line
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
+@needs_signals
+@pytest.mark.parametrize(("ctrl_c", "code"), [(False, 0), (True, 130)])
+def test_a_session_at_a_terminal(
+    site: FakeSite, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ctrl_c: bool, code: int
+) -> None:
+    """Prompts and notes stand on standard error, answers alone on standard output; an interrupt is told on a fresh line."""
+    from symfonic.host.cli import main
+
+    deployment(site, "'one'", "interrupt", HEARD)
+    module = site.root / "fake_said.py"
+    module.write_text(module.read_text() + INTERRUPT)
+    typed = Typed(lines("a", "b", "c"))
+    monkeypatch.setattr(typed, "ctrl_c", ctrl_c)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(typed))
+    with pytest.raises(SystemExit) as ended:
+        main(["chat"])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (code, "one\nhuman a | ai one | human b | human c\n")
+    assert err.splitlines() == [
+        "/help lists the commands, Ctrl-D ends.",
+        "> > ",
+        "(interrupted; the conversation goes on with the 3 messages so far)",
+        "> > ",
+    ]
 
 
 def test_a_cancellation_of_another_is_not_taken_for_ctrl_c(site: FakeSite, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,10 +126,10 @@ def test_tool_choice_forces_a_tool(site: FakeSite, cli: Cli) -> None:
 
 
 def test_an_unknown_tool_choice_is_told_with_the_valid_ones(site: FakeSite, cli: Cli) -> None:
-    """The turn fails with the tools there are."""
+    """A tool choice the plan does not have is a mistake of usage, told before a turn."""
     deployment(site)
     done = cli("run", "hi", "--tool-choice", "ad")
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert "'ad'" in done.err
     assert "add" in done.err.replace("'ad'", "")
 
@@ -139,6 +139,14 @@ def test_allow_is_a_ceiling(site: FakeSite, cli: Cli) -> None:
     deployment(site, "lambda call: ','.join(call.tools)")
     assert cli("run", "hi", "--allow", "fail", "--allow", "add").out == "add,fail\n"
     assert cli("run", "hi").out == "add,fail,outside\n"
+
+
+def test_an_unknown_allowed_tool_is_refused(site: FakeSite, cli: Cli) -> None:
+    """A misspelt ceiling names the nearest tool, and no turn is run."""
+    deployment(site)
+    done = cli("run", "hi", "--allow", "add", "--allow", "fial")
+    assert (done.code, done.out) == (2, "")
+    assert "the plan has no tool 'fial'; did you mean 'fail'?" in done.err
 
 
 def test_the_tenant_reaches_stages(site: FakeSite, cli: Cli) -> None:
@@ -375,7 +383,7 @@ def test_d2_a_handler_that_breaks_is_exit_code_1_and_names_its_plugin(site: Fake
         ("[modle]\n", "symfonic.toml: modle: unknown key; did you mean 'model'?"),
         ("schema = 2\n", "symfonic.toml: schema: is 2, this version reads schema 1"),
         ("", "[model] is missing"),
-        ('[model]\nuse = "nowhere_models:X"\n', "there is no module 'nowhere_models'; pip install nowhere-models"),
+        ('[model]\nuse = "nowhere_models:X"\n', "there is no module 'nowhere_models'; install the package that brings it"),
         ('[model]\nuse = "symfonic.testing:ScriptedModl"\n', "did you mean 'ScriptedModel'?"),
         (
             '[model]\nuse = "symfonic.testing:ScriptedModel"\noptions = {repeat = "sk-secret"}\n',

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
 from tests.clients.server import LoopbackServer
 
 KEY = "sk-dummy-0123456789"

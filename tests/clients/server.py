@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from types import TracebackType
@@ -97,7 +99,7 @@ def sse(data: object, event: str | None = None) -> bytes:
 class LoopbackServer:
     """Answers the n-th request with the n-th step, on a free port of 127.0.0.1.
 
-    A context manager: leaving it releases held answers, waits for every handler, and fails over what went wrong in one.
+    A context manager: leaving it releases held answers, ends open connections, waits for every handler, and fails over what went wrong in one.
     Its url has a path of its own, since the clients keep their connections by url and ports are used again.
     """
 
@@ -105,6 +107,7 @@ class LoopbackServer:
         self.script: list[Step] = []
         self.requests: list[Received] = []
         self.faults: list[str] = []
+        self.connections: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._leaving = threading.Event()
         self._prefix = f"/server-{next(_serials)}"
@@ -139,6 +142,9 @@ class LoopbackServer:
         self._leaving.set()
         self._http.shutdown()
         self._thread.join()
+        for connection in list(self.connections):
+            with suppress(OSError):  # ended meanwhile
+                connection.shutdown(socket.SHUT_RDWR)
         self._http.server_close()
         if error is None:
             assert self.faults == []
@@ -170,6 +176,16 @@ class LoopbackServer:
 def _handler_of(server: LoopbackServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            """Note an open connection."""
+            super().setup()
+            server.connections.add(self.connection)
+
+        def finish(self) -> None:
+            """Note that it ends."""
+            server.connections.discard(self.connection)
+            super().finish()
 
         def do_POST(self) -> None:
             """Answer one request."""

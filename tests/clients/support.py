@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
+from tests.clients.conftest import KEY
 
 from symfonic.kernel.compile import compile_plan
 from symfonic.kernel.effects import Effect
@@ -14,8 +15,6 @@ from symfonic.kernel.events import Event
 from symfonic.kernel.phases import Phase
 from symfonic.kernel.plan import Plan
 from symfonic.kernel.stages import Stage
-
-from tests.clients.conftest import KEY
 
 __all__ = ["TOOLS", "When", "a", "b", "c", "d", "plan_of", "tells"]
 

@@ -12,15 +12,14 @@ import pytest
 pytest.importorskip("langchain_openai", reason="the real client of OpenAI; tox -e clients installs it")
 pytest.importorskip("langchain_anthropic", reason="the real client of Anthropic; tox -e clients installs it")
 
-from langchain_core.messages import AIMessage, BaseMessage, messages_from_dict
+from langchain_core.messages import BaseMessage, messages_from_dict
+from tests.clients.server import LoopbackServer, Received, Reply
+from tests.clients.support import When, plan_of
+from tests.clients.wires import WIRES, Anthropic, Called, Said, Wire, called
 
 from symfonic.kernel.events import ModelResponded, TextDelta, ToolCallDelta, ToolCalled, ToolRefused
 from symfonic.kernel.request import TurnRequest
 from symfonic.kernel.turn import run_sync, run_turn_sync
-
-from tests.clients.server import LoopbackServer, Received, Reply
-from tests.clients.support import TOOLS, When, plan_of
-from tests.clients.wires import WIRES, Anthropic, Called, OpenAIChat, Said, Wire, called
 
 if TYPE_CHECKING:
     from tests.conftest import Ended, Turns
@@ -30,9 +29,7 @@ pytestmark = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 PIXEL = "iVBORw0KGgo="
 
 
-def ways(turns: Turns) -> dict[str, object]:
-    """The ways to run a turn."""
-    return {"awaited": turns.run, "streamed": turns.stream}
+BOTH = pytest.mark.parametrize("streamed", [False, True], ids=["awaited", "streamed"])
 
 
 def shape(message: BaseMessage) -> object:
@@ -42,9 +39,9 @@ def shape(message: BaseMessage) -> object:
     return message.type, str(message.text), calls, result, message.response_metadata.get("symfonic")
 
 
-@pytest.mark.parametrize("way", ["awaited", "streamed"])
+@BOTH
 def test_trn_2_parallel_calls_run_side_by_side_and_are_answered_in_call_order(
-    turns: Turns, server: LoopbackServer, wire: Wire, way: str
+    turns: Turns, server: LoopbackServer, wire: Wire, streamed: bool
 ) -> None:
     """Of two calls the first ends only after the second has begun; their results are sent in the calls' order."""
     begun = asyncio.Event()
@@ -60,7 +57,7 @@ def test_trn_2_parallel_calls_run_side_by_side_and_are_answered_in_call_order(
         return "two"
 
     server.will(wire.says("both", called("first", "1"), called("second", "2")), wire.says("done"))
-    ended = ways(turns)[way](plan_of(wire.model(server), tools=[second, first]))  # type: ignore[operator]  # a way of Turns
+    ended = (turns.stream if streamed else turns.run)(plan_of(wire.model(server), tools=[second, first]))
     assert wire.results(server.bodies[1]) == [("1", "one"), ("2", "two")]
     assert ended.result.text == "done"
 
@@ -114,22 +111,22 @@ def test_trn_1_deltas_are_told_while_the_provider_is_still_writing(
     assert ended.result.text == "first second"
 
 
-@pytest.mark.parametrize("way", ["awaited", "streamed"])
+@BOTH
 def test_trn_3_a_call_cut_within_its_json_is_answered_not_run(
-    turns: Turns, server: LoopbackServer, wire: Wire, way: str
+    turns: Turns, server: LoopbackServer, wire: Wire, streamed: bool
 ) -> None:
     """Half a call's arguments run nothing; the provider gets it back with an error result, the same however it came."""
-    if isinstance(wire, Anthropic) and way == "awaited":
+    if isinstance(wire, Anthropic) and not streamed:
         pytest.skip("Anthropic's whole answers hold arguments as JSON, which cannot be cut")
     server.will(wire.says("", Called("a", "1", '{"x": 1, "y'), called("a", "2", x=2)), wire.says("done"))
-    ended: Ended = ways(turns)[way](plan_of(wire.model(server)))  # type: ignore[operator]  # a way of Turns
+    ended: Ended = (turns.stream if streamed else turns.run)(plan_of(wire.model(server)))
     sent = dict(wire.results(server.bodies[1]))
     assert sent == {
         "1": "the arguments of a could not be read as JSON (Unterminated string starting at: line 1 column 10 (char 9)); "
         "call it again with valid arguments",
         "2": "a2",
     }
-    if way == "streamed":
+    if streamed:
         assert [event.tool_call_id for event in ended.of(ToolCalled)] == ["2"]
         assert [(event.tool_call_id, event.cause) for event in ended.of(ToolRefused)] == [("1", "unparsable")]
     made = json.dumps(wire.conversation(server.bodies[1]))
@@ -151,7 +148,7 @@ def test_req_1_images_reach_the_provider_in_its_own_shape(
     """An image beside the prompt, as LangChain's block or as a data url, is sent as this provider takes images."""
     server.will(wire.says("a pixel"))
     ended = turns.run(plan_of(wire.model(server)), "What is this?", content=[block])
-    text, image = wire.user_content(server.bodies[0])  # type: ignore[misc]  # a list of parts
+    text, image = wire.user_content(server.bodies[0])
     assert text["text"] == "What is this?"
     assert image == wire.image(PIXEL, "image/png")
     assert ended.result.messages[0].content == [{"type": "text", "text": "What is this?"}, block]
@@ -172,12 +169,13 @@ def test_trn_3_a_tool_result_of_text_and_image_reaches_the_provider(
     assert ended.result.text == "a pixel"
 
 
-@pytest.mark.parametrize("way", ["awaited", "streamed"])
-def test_trn_8_usage_is_summed_over_rounds(turns: Turns, server: LoopbackServer, wire: Wire, way: str) -> None:
+@BOTH
+def test_trn_8_usage_is_summed_over_rounds(turns: Turns, server: LoopbackServer, wire: Wire, streamed: bool) -> None:
     """Tokens and their details add up over rounds, streamed ones too."""
     server.will(wire.says("", called("a", "1"), usage=(100, 40, 7)), wire.says("done", usage=(200, 150, 11)))
-    ended = ways(turns)[way](plan_of(wire.model(server)))  # type: ignore[operator]  # a way of Turns
+    ended = (turns.stream if streamed else turns.run)(plan_of(wire.model(server)))
     usage = ended.result.usage
+    assert usage is not None
     assert (usage.input_tokens, usage.output_tokens, usage.total_tokens) == (300, 18, 318)
     assert usage.details["input.cache_read"] == 190
 
@@ -192,15 +190,17 @@ def test_trn_8_usage_nobody_told_is_unknown_not_zero(turns: Turns, server: Loopb
     assert [event.usage for event in ended.of(ModelResponded)] == [None]
 
 
-@pytest.mark.parametrize("way", ["awaited", "streamed"])
-def test_trn_8_a_result_is_the_next_turns_history(turns: Turns, server: LoopbackServer, wire: Wire, way: str) -> None:
+@BOTH
+def test_trn_8_a_result_is_the_next_turns_history(
+    turns: Turns, server: LoopbackServer, wire: Wire, streamed: bool
+) -> None:
     """The next turn, from messages that went through JSON, sends what the last round sent, the answer, and the prompt."""
     server.will(wire.says("let me see", called("a", "1", x=1)), wire.says("all is well"), wire.says("bye"))
-    run = ways(turns)[way]
+    run = turns.stream if streamed else turns.run
     plan = plan_of(wire.model(server), system="Be kind.")
-    first = run(plan).result  # type: ignore[operator]  # a way of Turns
+    first = run(plan).result
     history = messages_from_dict(json.loads(json.dumps(first.to_json()["messages"])))
-    run(plan, "and now?", history=history)  # type: ignore[operator]  # a way of Turns
+    run(plan, "and now?", history=history)
     before, after = (wire.conversation(body) for body in server.bodies[1:])
     assert after[: len(before)] == before
     said, asked = after[len(before) :]
@@ -229,7 +229,11 @@ def test_trn_1_turns_of_a_script_share_one_connection(server: LoopbackServer, wi
 
     def kept(received: Received) -> Reply:
         said = Said("done")
-        return Reply(headers={"Content-Type": "application/json"}, pieces=(json.dumps(wire.whole(said)).encode(),), keep_alive=True)
+        return Reply(
+            headers={"Content-Type": "application/json"},
+            pieces=(json.dumps(wire.whole(said)).encode(),),
+            keep_alive=True,
+        )
 
     server.will(kept, kept)
     model = wire.model(server)

@@ -17,12 +17,11 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.schemas import Run
+from tests.clients.support import plan_of
+from tests.clients.wires import WIRES, Wire, called
 
 from symfonic.kernel.request import TurnRequest
 from symfonic.kernel.turn import TurnResult, run_turn
-
-from tests.clients.support import plan_of
-from tests.clients.wires import WIRES, Wire, called
 
 if TYPE_CHECKING:
     from tests.clients.server import LoopbackServer
@@ -110,12 +109,13 @@ def test_req_1_a_tracer_sees_every_model_call_with_its_tools_and_every_tool(
     config: RunnableConfig = {"callbacks": [tracer], "tags": ["shop"], "metadata": {"tenant": "t1"}}
     plan = plan_of(wire.model(server), resolved=frozenset("abc"))
     (turns.stream if streamed else turns.run)(plan, config=config)
-    models, tools = tracer.of("chat_model") or tracer.of("llm"), tracer.of("tool")
+    models, tools = tracer.of("llm"), tracer.of("tool")
     assert [bound(run) for run in models] == [wire.tools(body) for body in server.bodies] == [["b", "c", "a"]] * 2
     assert sorted(run.name for run in tools) == ["a", "c"]
     outputs = {run.name: run.outputs["output"].content for run in tools if run.outputs}
     assert outputs == {"a": "a1", "c": "c2"}
-    assert {(tuple(run.tags or ()), run.metadata["tenant"], run.error) for run in tracer.runs} == {(("shop",), "t1", None)}
+    told = {(tuple(run.tags or ()), run.metadata["tenant"], run.error) for run in tracer.runs}
+    assert told == {(("shop",), "t1", None)}
     assert all(run.end_time for run in tracer.runs)
     assert tracer.roots == sorted(tracer.runs, key=lambda run: run.end_time or run.start_time)
 

@@ -12,10 +12,10 @@ import pytest
 pytest.importorskip("langchain_openai", reason="the real client of OpenAI; tox -e clients installs it")
 pytest.importorskip("langchain_anthropic", reason="the real client of Anthropic; tox -e clients installs it")
 
+from tests.clients.wires import WIRES, Wire, called
+
 from symfonic.host import Host, TextDelta
 from symfonic.kernel.events import Event, ToolReturned
-
-from tests.clients.wires import WIRES, Wire, called
 
 if TYPE_CHECKING:
     from tests.clients.server import LoopbackServer

@@ -9,13 +9,13 @@ import pytest
 pytest.importorskip("langchain_openai", reason="the real client of OpenAI; tox -e clients installs it")
 pytest.importorskip("langchain_anthropic", reason="the real client of Anthropic; tox -e clients installs it")
 
-from symfonic.kernel.events import Degraded, ToolCalled, ToolRefused
-from symfonic.kernel.palette import ToolPalette
-from symfonic.testing import RecordingSink
-
 from tests.clients.conftest import KEY
 from tests.clients.support import TOOLS, plan_of
 from tests.clients.wires import WIRES, Anthropic, Wire, called
+
+from symfonic.kernel.events import Degraded, ToolCalled, ToolRefused
+from symfonic.kernel.palette import ToolPalette
+from symfonic.testing import RecordingSink
 
 if TYPE_CHECKING:
     from tests.clients.server import LoopbackServer
@@ -26,7 +26,9 @@ pytestmark = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 ARGS = {"properties": {"x": {"default": 0, "type": "integer"}}, "type": "object"}
 
 
-def test_pal_11_a_selection_is_sent_narrowed_and_in_plan_order(turns: Turns, server: LoopbackServer, wire: Wire) -> None:
+def test_pal_11_a_selection_is_sent_narrowed_and_in_plan_order(
+    turns: Turns, server: LoopbackServer, wire: Wire
+) -> None:
     """Every round of a turn sends the resolved tools alone, in plan order, each whole, and no tool choice."""
     server.will(wire.says("", called("a", "1", x=4)), wire.says("done"))
     ended = turns.run(plan_of(wire.model(server), resolved=frozenset(("a", "d", "b"))))
@@ -35,7 +37,8 @@ def test_pal_11_a_selection_is_sent_narrowed_and_in_plan_order(turns: Turns, ser
     assert [body["tools"] for body in server.bodies] == [tools, tools]
     assert [body.keys() & {"tool_choice", "parallel_tool_calls"} for body in server.bodies] == [set(), set()]
     assert wire.results(server.bodies[1]) == [("1", "a4")]
-    assert {(request.path, KEY in " ".join(request.headers.values())) for request in server.requests} == {(wire.path, True)}
+    assert {request.path for request in server.requests} == {wire.path}
+    assert all(KEY in " ".join(request.headers.values()) for request in server.requests)
 
 
 def test_pal_4_one_set_of_tools_is_one_text_of_bytes(turns: Turns, server: LoopbackServer, wire: Wire) -> None:
@@ -103,6 +106,7 @@ def test_trn_6_a_call_that_was_not_offered_is_refused_and_the_turn_goes_on(
     assert wire.results(server.bodies[1]) == [("1", refused), ("2", "a2")]
     if isinstance(wire, Anthropic):
         assert [block["is_error"] for block in wire.result_blocks(server.bodies[1])] == [True, False]
-    assert [(event.tool, event.cause, event.offered) for event in sink.of(ToolRefused)] == [("c", "not offered", ("b", "a"))]
+    told = [(event.tool, event.cause, event.offered) for event in sink.of(ToolRefused)]
+    assert told == [("c", "not offered", ("b", "a"))]
     assert [event.tool for event in sink.of(ToolCalled)] == ["a"]
     assert (ended.failed, ended.result.text) == (None, "done")

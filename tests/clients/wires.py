@@ -15,7 +15,6 @@ import attrs
 from langchain_anthropic import ChatAnthropic
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
-
 from tests.clients.server import LoopbackServer, Piece, Received, Reply, sse
 
 __all__ = ["WIRES", "Anthropic", "Called", "OpenAIChat", "OpenAIResponses", "Said", "Wire", "called"]
@@ -87,7 +86,9 @@ class Wire(ABC):
     def options(self, server: LoopbackServer) -> dict[str, Any]:
         """The client's options, JSON-ready."""
 
-    def says(self, text: str = "", *calls: Called, usage: tuple[int, int, int] = (10, 0, 5)) -> Callable[[Received], Reply]:
+    def says(
+        self, text: str = "", *calls: Called, usage: tuple[int, int, int] = (10, 0, 5)
+    ) -> Callable[[Received], Reply]:
         """A step that answers whole or streamed, as it is asked to."""
 
         def answer(received: Received) -> Reply:
@@ -173,8 +174,8 @@ class Wire(ABC):
         """An image of base64 data, as it is sent in a user's message."""
 
     @abstractmethod
-    def user_content(self, body: Body) -> object:
-        """The content of the first user message sent."""
+    def user_content(self, body: Body) -> list[Any]:
+        """The parts of the first user message sent."""
 
     @abstractmethod
     def result_content(self, text: str, data: str, mime: str) -> object:
@@ -221,7 +222,9 @@ class OpenAIChat(Wire):
             yield self._chunk(said, {"content": word})
         for place, call in enumerate(said.calls):
             function = {"name": call.name, "arguments": ""}
-            yield self._chunk(said, {"tool_calls": [{"index": place, "id": call.id, "type": "function", "function": function}]})
+            yield self._chunk(
+                said, {"tool_calls": [{"index": place, "id": call.id, "type": "function", "function": function}]}
+            )
             for piece in _pieces(call.args):
                 yield self._chunk(said, {"tool_calls": [{"index": place, "function": {"arguments": piece}}]})
         yield self._chunk(said, {}, self._reason(said))
@@ -257,9 +260,9 @@ class OpenAIChat(Wire):
         """A data url."""
         return {"type": "image_url", "image_url": {"url": f"data:{mime};base64,{data}"}}
 
-    def user_content(self, body: Body) -> object:
+    def user_content(self, body: Body) -> list[Any]:
         """Of the first message of the role ``user``."""
-        return next(m["content"] for m in body["messages"] if m["role"] == "user")
+        return list(next(m["content"] for m in body["messages"] if m["role"] == "user"))
 
     def result_content(self, text: str, data: str, mime: str) -> object:
         """Parts, as in a user's message."""
@@ -315,7 +318,9 @@ class OpenAIResponses(OpenAIChat):
 
     def failing_event(self, message: str) -> bytes:
         """A typed error."""
-        return sse({"type": "error", "code": "server_error", "message": message, "param": None, "sequence_number": 9}, "error")
+        return sse(
+            {"type": "error", "code": "server_error", "message": message, "param": None, "sequence_number": 9}, "error"
+        )
 
     def tools(self, body: Body) -> list[str]:
         """Flat."""
@@ -337,9 +342,9 @@ class OpenAIResponses(OpenAIChat):
         """A data url, flat."""
         return {"type": "input_image", "image_url": f"data:{mime};base64,{data}"}
 
-    def user_content(self, body: Body) -> object:
+    def user_content(self, body: Body) -> list[Any]:
         """Of the first input item of the role ``user``."""
-        return next(i["content"] for i in body["input"] if i.get("role") == "user")
+        return list(next(i["content"] for i in body["input"] if i.get("role") == "user"))
 
     def result_content(self, text: str, data: str, mime: str) -> object:
         """Input parts."""
@@ -350,7 +355,7 @@ class OpenAIResponses(OpenAIChat):
         items = self._items(said)
         for place, (call, item) in enumerate(items):
             at = {"output_index": place, "item_id": item["id"]}
-            empty = {"content": []} if call is None else {"arguments": ""}
+            empty: dict[str, object] = {"content": []} if call is None else {"arguments": ""}
             yield "response.output_item.added", {**at, "item": {**item, **empty, "status": "in_progress"}}
             if call is None:
                 part = {"type": "output_text", "text": "", "annotations": []}
@@ -371,7 +376,16 @@ class OpenAIResponses(OpenAIChat):
         if said.text:
             content = [{"type": "output_text", "text": said.text, "annotations": []}]
             items.append(
-                (None, {"type": "message", "id": f"msg_{said.number}", "status": "completed", "role": "assistant", "content": content})
+                (
+                    None,
+                    {
+                        "type": "message",
+                        "id": f"msg_{said.number}",
+                        "status": "completed",
+                        "role": "assistant",
+                        "content": content,
+                    },
+                )
             )
         for place, call in enumerate(said.calls):
             item = {"type": "function_call", "id": f"fc_{said.number}_{place}", "call_id": call.id, "name": call.name}
@@ -430,7 +444,8 @@ class Anthropic(Wire):
         """One ``message``."""
         content: list[object] = [{"type": "text", "text": said.text, "citations": None}] if said.text else []
         content.extend(
-            {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.args)} for call in said.calls
+            {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.args)}
+            for call in said.calls
         )
         return {**self._head(said), "content": content, "stop_reason": self._reason(said), "usage": self._usage(said)}
 
@@ -493,9 +508,9 @@ class Anthropic(Wire):
         """A source of base64 data."""
         return {"type": "image", "source": {"type": "base64", "media_type": mime, "data": data}}
 
-    def user_content(self, body: Body) -> object:
+    def user_content(self, body: Body) -> list[Any]:
         """Of the first user message."""
-        return next(m["content"] for m in body["messages"] if m["role"] == "user")
+        return list(next(m["content"] for m in body["messages"] if m["role"] == "user"))
 
     def result_content(self, text: str, data: str, mime: str) -> object:
         """Blocks, as in a user's message."""

@@ -17,13 +17,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional, TypedDict
 import attrs
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, ToolMessage, messages_from_dict, messages_to_dict
+from langchain_core.messages import ToolMessage, messages_from_dict, messages_to_dict
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, InjectedToolArg, InjectedToolCallId, StructuredTool, Tool, ToolException, tool
+from langchain_core.tools import (
+    BaseTool,
+    InjectedToolArg,
+    InjectedToolCallId,
+    StructuredTool,
+    Tool,
+    ToolException,
+    tool,
+)
 from langchain_core.tools.base import _DirectlyInjectedToolArg
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import validator as validator_v1
+from tests.docs_support import marked, table
 
 from symfonic.kernel.compile import compile_plan
 from symfonic.kernel.effects import Amend, Effect
@@ -34,7 +43,6 @@ from symfonic.kernel.phases import Phase
 from symfonic.kernel.stages import Stage
 from symfonic.kernel.toolset import PlanTool, RunnerKind, ToolOutcome, Toolset, offered_forms, tool_problems
 from symfonic.testing import ScriptedModel, call_tool
-from tests.docs_support import marked, table
 
 if TYPE_CHECKING:
     from tests.conftest import Ended, Turns
@@ -82,7 +90,9 @@ class Turned:
         return str(self.result.content)
 
 
-def turned(turns: "Turns", given: object, /, *, says: Mapping[str, object] | None = None, plan: Any = None, **request: Any) -> Turned:
+def turned(
+    turns: "Turns", given: object, /, *, says: Mapping[str, object] | None = None, plan: Any = None, **request: Any
+) -> Turned:
     """Offer one tool, have it called with ``says``, and check what holds of every kind."""
     model = Seeing(call_tool(_name(given), id="c1", **(says or {})), "done")
     compiled = compile_plan(model=model, tools=[given], **(plan or {}))
@@ -177,7 +187,9 @@ def test_defaults_are_optional_and_keyword_only_parameters_are_named(turns: "Tur
 @row("function with a `RunnableConfig`")
 @pytest.mark.parametrize("optional", [False, True])
 @pytest.mark.parametrize("says", [{}, {"config": {"tags": ["mine"]}}], ids=["silent", "said"])
-def test_a_runnable_config_is_the_requests_and_not_shown(turns: "Turns", optional: bool, says: dict[str, object]) -> None:
+def test_a_runnable_config_is_the_requests_and_not_shown(
+    turns: "Turns", optional: bool, says: dict[str, object]
+) -> None:
     """The function gets the request's config, whatever the model says, and the parameter is in no schema."""
 
     def plain(x: int, config: RunnableConfig) -> str:
@@ -365,7 +377,7 @@ def test_a_single_input_tool_can_be_given_nothing_beside_it(turns: "Turns") -> N
         return text
 
     seen = turned(turns, Tool(name="ask", func=ask, description="Ask."), says={"__arg1": "hello"}, tenant="secret")
-    assert seen.told == "ask takes a single input and can be given nothing beside it; make it a StructuredTool"
+    assert seen.told == "ask takes one text and can be given nothing beside it; make it a StructuredTool"
     assert [e.cause for e in seen.ended.of(ToolRefused)] == ["not injected"]
 
 
@@ -849,7 +861,9 @@ def test_parameters_are_found_once(turns: "Turns", monkeypatch: pytest.MonkeyPat
         return real(given)
 
     monkeypatch.setattr(module, "parameters_of", counting)
-    plan = compile_plan(model=ScriptedModel(call_tool("by_type", x=1), call_tool("by_type", x=1), "done"), tools=[by_type])
+    plan = compile_plan(
+        model=ScriptedModel(call_tool("by_type", x=1), call_tool("by_type", x=1), "done"), tools=[by_type]
+    )
     assert read == []
     assert turns.run(plan).result.rounds == 3
     assert len(read) == 1
@@ -929,8 +943,18 @@ def loose_store(x: int, store: object) -> str:
     return f"{x} {type(store).__name__}"
 
 
+class StoreTool(BaseTool):
+    """A subclass without a schema that asks for a store."""
+
+    name: str = "store_tool"
+    description: str = "Run."
+
+    def _run(self, x: int, store: Annotated[Store, InjectedToolArg]) -> str:
+        return with_store(x, store)
+
+
 @row("other `InjectedToolArg` parameter")
-@pytest.mark.parametrize("given", [with_store, with_runtime, tool(with_store), tool(with_runtime)])
+@pytest.mark.parametrize("given", [with_store, with_runtime, tool(with_store), tool(with_runtime), StoreTool()])
 def test_another_injected_argument_is_a_stages_to_give(turns: "Turns", given: object) -> None:
     """The model cannot; without a stage the call is answered as not runnable, and the tool does not run."""
     store = Store() if "store" in str(_name(given)) else Runtime()
@@ -954,7 +978,9 @@ def test_another_injected_argument_is_a_stages_to_give(turns: "Turns", given: ob
     without = turned(turns, given, says=says)
     assert without.told == f"{_name(given)} cannot run: nothing here gives its injected store"
     assert [e.cause for e in without.ended.of(ToolRefused)] == ["not injected"]
-    assert turned(turns, given, says={"x": "one"}).told.startswith(f"the arguments of {_name(given)} do not fit its schema: x: ")
+    assert turned(turns, given, says={"x": "one"}).told.startswith(
+        f"the arguments of {_name(given)} do not fit its schema: x: "
+    )
 
 
 @row("other `InjectedToolArg` parameter")
@@ -1113,6 +1139,4 @@ def test_the_outcome_of_a_call_can_be_imported_where_it_was() -> None:
 
 async def _run_plainly() -> ToolOutcome:
     call: Any = {"name": "quote", "args": {"product": "lamp"}, "id": "1", "type": "tool_call"}
-    outcome = await PlanTool("quote", quoted).run(call, None, timeout_s=None, show_errors=False)
-    assert isinstance(AIMessage("x"), AIMessage)
-    return outcome
+    return await PlanTool("quote", quoted).run(call, None, timeout_s=None, show_errors=False)

@@ -16,7 +16,7 @@ from symfonic.kernel.events import EVENTS, TextDelta, ToolReturned, TurnErrored,
 from symfonic.kernel.limits import Limits
 from symfonic.kernel.request import RequestFields, TurnRequest
 from symfonic.plugin import BuildContext, HookContext, PreToolContext, Refuse, StageHandler, Tools, hookimpl
-from symfonic.testing import Call, RecordingSink, ScriptedTurn, Step, call_tool, call_tools, run_scripted
+from symfonic.testing import Call, RecordingSink, ScriptRun, Step, call_tool, call_tools, run_scripted
 
 
 def add(a: int, b: int) -> int:
@@ -24,7 +24,7 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-def run(script: object, *args: object, **fields: object) -> ScriptedTurn:
+def run(script: object, *args: object, **fields: object) -> ScriptRun:
     """Run a scripted turn on a loop of its own."""
     return asyncio.run(run_scripted(script, *args, **fields))  # type: ignore[arg-type]  # handed on
 
@@ -71,7 +71,8 @@ def test_the_result_is_the_streams_and_everything_told_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    "script", ["yes", AIMessage("yes"), ["yes"], ("yes",), iter(["yes"]), lambda call: "yes", [lambda call: AIMessage("yes")]]
+    "script",
+    ["yes", AIMessage("yes"), ["yes"], ("yes",), iter(["yes"]), lambda call: "yes", [lambda call: AIMessage("yes")]],
 )
 def test_a_single_step_needs_no_list(script: Step | Iterator[Step]) -> None:
     """A text, a message and a function are scripts of one step, though the first two can be iterated."""

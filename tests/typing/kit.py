@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 from symfonic.host import Use
 from symfonic.kernel.events import Event, ToolReturned
 from symfonic.kernel.turn import TurnResult
-from symfonic.testing import Call, ScriptedModel, ScriptedTurn, Step, call_tool, call_tools, run_scripted
+from symfonic.testing import Call, ScriptedModel, ScriptRun, Step, call_tool, call_tools, run_scripted
 
 
 async def say(call: Call) -> str:
@@ -22,7 +22,7 @@ async def say(call: Call) -> str:
 async def scripted(module: ModuleType, steps: list[Step]) -> None:
     """A script is a step or several of any kind; plugins are modules and Uses; keywords are the request's."""
     turn = await run_scripted([call_tool("refund", order="A-1"), "done", say, TimeoutError()], plugins=[module])
-    assert_type(turn, ScriptedTurn)
+    assert_type(turn, ScriptRun)
     assert_type(turn.result, TurnResult)
     assert_type(turn.events, tuple[Event, ...])
     assert_type(turn.of(ToolReturned), list[ToolReturned])

@@ -81,7 +81,11 @@ def require(holds: object, text: str) -> None:
 
 def run(command: Sequence[str | Path], *, cwd: Path, may_fail: bool = False, **env: str) -> str:
     """Run a command without the caller's Python settings; its output is shown only if it fails."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COV", "SYMFONIC_", "PYTEST"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "COV", "SYMFONIC_", "PYTEST"))
+    }
     done = subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
@@ -92,7 +96,9 @@ def run(command: Sequence[str | Path], *, cwd: Path, may_fail: bool = False, **e
         errors="replace",
         check=False,
     )
-    require(may_fail or done.returncode == 0, f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}")
+    require(
+        may_fail or done.returncode == 0, f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}"
+    )
     return done.stdout if done.returncode == 0 else f"{done.stdout}\nexit code {done.returncode}"
 
 
@@ -172,11 +178,15 @@ class Environment:
         work = Path(tempfile.mkdtemp(dir=self.folder.parent))
         packages = [portion.replace("/", ".") for one in DISTRIBUTIONS for portion in one.portions]
         groups = {group: sorted(names) for one in DISTRIBUTIONS for group, names in one.entry_points.items()}
-        groups["symfonic.plugins"] = sorted(n for one in DISTRIBUTIONS for n in one.entry_points.get("symfonic.plugins", ()))
+        groups["symfonic.plugins"] = sorted(
+            n for one in DISTRIBUTIONS for n in one.entry_points.get("symfonic.plugins", ())
+        )
         roots = [str(root) for root in (sources or (self.source,))]
         run([self.script("python"), SMOKE, repr((packages, groups, roots))], cwd=work)
         told = self.readme_command(work)
-        require("exit code" not in told and "offered 2 of 26 tools" in told and "completed after 2 rounds" in told, told)
+        require(
+            "exit code" not in told and "offered 2 of 26 tools" in told and "completed after 2 rounds" in told, told
+        )
 
     def readme_command(self, work: Path) -> str:
         """What the last step of the README's first command prints, in a folder with the shop's deployment alone."""
@@ -201,7 +211,8 @@ def run_tests(environment: Environment, scratch: Path, arguments: Sequence[str])
     without = shutil.ignore_patterns("__pycache__", ".*", "wheels", "typing")
     for path in ("tests", *(f"{one.folder}/tests" for one in DISTRIBUTIONS[1:])):
         shutil.copytree(CHECKOUT / path, copy / path, ignore=without)
-    shutil.copy(CHECKOUT / "pyproject.toml", copy)  # pytest's settings
+    for path in ("pyproject.toml", "examples/shop/symfonic.toml"):  # pytest's settings, and the shop's deployment
+        shutil.copy(CHECKOUT / path, copy / path)
     environment.pip("install", "--quiet", *test_requirements())
     python = environment.script("python")
     told = run([python, "-m", "pytest", "-q", *arguments], cwd=copy, SYMFONIC_CHECKOUT=str(CHECKOUT))
@@ -239,7 +250,9 @@ def beside_hider(environment: Environment, scratch: Path) -> str:
     else:
         shown = environment.readme_command(scratch)
         require("exit code" in shown and "No module named 'symfonic.host'" in shown, shown)
-        told = "hidden, as documented: " + shown.strip().splitlines()[-3 if shown.strip().splitlines()[-2] == "" else -2]
+        told = (
+            "hidden, as documented: " + shown.strip().splitlines()[-3 if shown.strip().splitlines()[-2] == "" else -2]
+        )
     environment.pip("uninstall", "--quiet", "--yes", HIDER.partition("=")[0])
     environment.smoke()
     return told

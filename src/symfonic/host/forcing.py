@@ -63,7 +63,9 @@ async def ask_forcing(work: Workbench, model: object) -> ForcingAnswer:
             if support is not None and not isinstance(support, ForcingSupport):
                 if inspect.iscoroutine(support):
                     support.close()  # nobody will await it
-                text = f"forcing provider {given.id!r} answered a {type(support).__name__}; wanted ForcingSupport, or None"
+                text = (
+                    f"forcing provider {given.id!r} answered a {type(support).__name__}; wanted ForcingSupport, or None"
+                )
                 work.fault(plugin, text)
             elif support is not None:
                 bind_with = _binder(work, provider) if claimed else None  # type: ignore[arg-type]  # found to have both methods

@@ -37,9 +37,7 @@ def import_class(use: str, contributed: Sequence[str]) -> type:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise ConfigError([f"model.use: importing {module_name} needs {error.name}, which is not installed"]) from error
-        distribution = module_name.partition(".")[0].replace("_", "-")
-        text = f"model.use: there is no module {module_name!r}; pip install {distribution}, or {_hint(use, contributed)}"
-        raise ConfigError([text]) from error
+        raise ConfigError([f"model.use: there is no module {module_name!r}; {_where(module_name)}, or {_hint(use, contributed)}"]) from error
     except (Exception, SystemExit) as error:  # whatever a package does at import is told as its fault
         raise ConfigError([f"model.use: importing {module_name} raised {type(error).__name__}: {error}"]) from error
     for step in path.split("."):
@@ -53,6 +51,14 @@ def import_class(use: str, contributed: Sequence[str]) -> type:
     if not isinstance(found, type):
         raise ConfigError([f"model.use: {use} is a {type(found).__name__}, wanted a chat model class"])
     return found
+
+
+def _where(module_name: str) -> str:
+    """How to get a module. Only LangChain's own packages are named after their modules; any other name is not guessed."""
+    package = module_name.partition(".")[0]
+    if package.startswith("langchain_"):
+        return f"pip install {package.replace('_', '-')}"
+    return "install the package that brings it; for a plugin's model, select the plugin with a [[plugin]] block"
 
 
 def _hint(use: str, contributed: Sequence[str]) -> str:

@@ -46,7 +46,9 @@ class ToolArguments:
     def of(cls, name: str, tool: BaseTool, parameters: ToolParameters) -> ToolArguments:
         """Everything a call needs to know, so that nothing is looked up at a call."""
         schema, handled = parameters.args_schema, bool(tool.handle_validation_error)
-        inferred = schema if parameters.inferred and isinstance(schema, type) and issubclass(schema, BaseModel) else None
+        inferred = (
+            schema if parameters.inferred and isinstance(schema, type) and issubclass(schema, BaseModel) else None
+        )
         single = isinstance(tool, Tool) and any(role is not Role.LANGCHAIN_CONFIG for role in parameters.roles.values())
         return cls(
             name,
@@ -54,7 +56,7 @@ class ToolArguments:
             parameters.needed,
             None if handled and is_model_class(schema) and inferred is None else _check_of(schema),
             inferred,
-            f"{name} takes a single input and can be given nothing beside it; make it a StructuredTool" if single else None,
+            f"{name} takes one text and can be given nothing beside it; make it a StructuredTool" if single else None,
         )
 
     def of_the_model(self, call: ToolCall) -> ToolCall:
@@ -76,7 +78,8 @@ class ToolArguments:
         try:
             self.check({**args, **injected})
         except (ValidationError, ValidationErrorV1, _Misfit) as error:
-            found = [f"{'.'.join(map(str, where)) or 'arguments'}: {what}" for where, what in _errors(error) if not self._hides(where)]
+            shown = [(where, what) for where, what in _errors(error) if not self._hides(where)]
+            found = [f"{'.'.join(map(str, where)) or 'arguments'}: {what}" for where, what in shown]
             return f"the arguments of {self.name} do not fit its schema: {'; '.join(found)}" if found else None
         except Exception as error:  # noqa: BLE001  # a tool's own validator may raise anything; it must not end the turn
             return f"the arguments of {self.name} could not be checked: {type(error).__name__}"
@@ -91,7 +94,9 @@ class ToolArguments:
 
     def complete(self, args: Mapping[str, object], injected: Mapping[str, object]) -> dict[str, object]:
         """The arguments a call runs with: copies, since a tool may change what it is handed."""
-        whole: dict[str, object] = {**copy_data(args), **injected}
+        whole = copy_data(dict(args))
+        if injected:
+            whole.update(injected)
         if self.convert is None:
             return whole
         made = self.convert.model_validate(whole)

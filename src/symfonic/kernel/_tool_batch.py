@@ -14,13 +14,14 @@ from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 
 from symfonic.kernel._history import not_run
 from symfonic.kernel._palette_values import Binding
+from symfonic.kernel._tool_outcome import ToolOutcome, error_message
 from symfonic.kernel.dispatch import StageTrace
 from symfonic.kernel.errors import StageCrashed
 from symfonic.kernel.events import ToolCalled, ToolRefused, ToolReturned
 from symfonic.kernel.ports import Tell
 from symfonic.kernel.post_tool import run_post_tool
 from symfonic.kernel.pre_tool import run_pre_tool
-from symfonic.kernel.toolset import PlanTool, RunnerKind, ToolOutcome, error_message
+from symfonic.kernel.toolset import PlanTool, RunnerKind
 
 if TYPE_CHECKING:
     from symfonic.kernel.plan import Plan
@@ -94,12 +95,16 @@ class ToolBatch:
     def returns_directly(self) -> bool:
         """Whether every call was of a tool whose result is the turn's answer (LangChain's ``return_direct``)."""
         tools = self.plan.bindings.toolset.by_name
-        return bool(self.answer.tool_calls) and not self.answer.invalid_tool_calls and all(
-            (tool := tools.get(call["name"])) is not None
-            and tool.runs is RunnerKind.HERE
-            and tool.runner.return_direct
-            and self.results[str(call["id"])].status == "success"
-            for call in self.answer.tool_calls
+        return (
+            bool(self.answer.tool_calls)
+            and not self.answer.invalid_tool_calls
+            and all(
+                (tool := tools.get(call["name"])) is not None
+                and tool.runs is RunnerKind.HERE
+                and tool.runner.return_direct
+                and self.results[str(call["id"])].status == "success"
+                for call in self.answer.tool_calls
+            )
         )
 
     async def _side_by_side(self, calls: list[ToolCall]) -> None:
@@ -192,7 +197,12 @@ class ToolBatch:
     async def _execute(self, tool: PlanTool, call: ToolCall, injected: Mapping[str, object]) -> ToolOutcome:
         args = call["args"]
         self.tell(
-            ToolCalled, tool=call["name"], tool_call_id=call["id"], args=args, args_chars=_size(args), round=self.round_number
+            ToolCalled,
+            tool=call["name"],
+            tool_call_id=call["id"],
+            args=args,
+            args_chars=_size(args),
+            round=self.round_number,
         )
         try:
             return await tool.run(
@@ -289,5 +299,3 @@ def _size(args: Mapping[str, object]) -> int:
         return len(json.dumps(args, ensure_ascii=False, default=str))
     except Exception:  # noqa: BLE001  # a stage may amend to objects without a text; a size is no reason to end the turn
         return 0
-
-

@@ -33,7 +33,16 @@ from pydantic.v1 import create_model as create_model_v1
 
 from symfonic.kernel.injection import ToolTurn
 
-__all__ = ["ArgsSchema", "ModelClass", "ToolParameters", "is_model_class", "parameters_of", "takes_injection"]
+__all__ = [
+    "GIVEN_HERE",
+    "ArgsSchema",
+    "ModelClass",
+    "Role",
+    "ToolParameters",
+    "is_model_class",
+    "parameters_of",
+    "takes_injection",
+]
 
 ModelClass = type[BaseModel] | type[BaseModelV1]
 ArgsSchema = ModelClass | Mapping[str, object] | None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial, wraps
-from typing import ParamSpec
+from typing import ParamSpec, TypeVar
 
 import attrs
 from langchain_core.messages import ToolCall
@@ -14,13 +14,14 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, Tool
 
 from symfonic.kernel._tool_outcome import ToolOutcome, error_message, failed, outcome_of
-from symfonic.kernel._tool_parameters import ToolParameters
+from symfonic.kernel._tool_parameters import Role, ToolParameters
 from symfonic.kernel._workers import workers
 from symfonic.kernel.dispatch import is_async_callable
 
 __all__ = ["ToolRunner", "as_langchain_tool", "prepared"]
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def as_langchain_tool(name: str, given: object) -> BaseTool:
@@ -34,7 +35,8 @@ def as_langchain_tool(name: str, given: object) -> BaseTool:
     except ValueError:
         if not documented:
             raise
-        return _from_function(name, call, parse=False)  # LangChain refuses a docstring that tells of an unannotated parameter
+        # LangChain refuses a docstring that tells of an unannotated parameter.
+        return _from_function(name, call, parse=False)
 
 
 def _from_function(name: str, call: Callable[[], object], *, parse: bool) -> BaseTool:
@@ -52,11 +54,28 @@ def _from_function(name: str, call: Callable[[], object], *, parse: bool) -> Bas
 def prepared(tool: BaseTool, parameters: ToolParameters) -> BaseTool:
     """The tool as its calls run: itself wherever it can be, so that a tool with a state of its own keeps one state."""
     update: dict[str, object] = {}
-    if isinstance(tool, StructuredTool | Tool) and tool.coroutine is not None:
-        update["coroutine"] = _without_exit(tool.coroutine)
+    if isinstance(tool, StructuredTool | Tool):
+        # LangChain gives its config only to a parameter of exactly that type.
+        configs = [name for name, role in parameters.roles.items() if role is Role.CONFIG]
+        if tool.coroutine is not None:
+            safe = _without_exit(tool.coroutine)
+            update["coroutine"] = _with_configs(safe, configs) if configs else safe
+        elif tool.func is not None and configs:
+            update["func"] = _with_configs(tool.func, configs)
     if not parameters.inferred and parameters.args_schema is not tool.args_schema:
         update["args_schema"] = parameters.args_schema
     return tool.model_copy(update=update) if update else tool
+
+
+def _with_configs(function: Callable[P, T], names: Iterable[str]) -> Callable[P, T]:
+    """The same function with these parameters annotated as LangChain wants them, to be given its config."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return function(*args, **kwargs)
+
+    run.__annotations__ = {**getattr(function, "__annotations__", {}), **dict.fromkeys(names, RunnableConfig)}
+    return run
 
 
 @attrs.frozen(eq=False)
@@ -97,7 +116,8 @@ class ToolRunner:
         name = call["name"]
         try:
             async with asyncio.timeout(timeout_s) as limit:
-                return outcome_of(name, call, await self._invoke({**call, "args": complete(), "type": "tool_call"}, config))
+                whole: ToolCall = {**call, "args": complete(), "type": "tool_call"}
+                return outcome_of(name, call, await self._invoke(whole, config))
         except TimeoutError as error:
             if not limit.expired():
                 return failed(call, error, show_errors=show_errors)

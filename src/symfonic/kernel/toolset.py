@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -20,13 +20,13 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from symfonic.kernel._palette_values import is_provider_run, tool_name
 from symfonic.kernel._tool_arguments import NOTHING_INJECTED, ToolArguments
-from symfonic.kernel._tool_outcome import ToolOutcome, error_message
+from symfonic.kernel._tool_outcome import ToolOutcome
 from symfonic.kernel._tool_parameters import ToolParameters, parameters_of, takes_injection
 from symfonic.kernel._tool_runner import ToolRunner, as_langchain_tool, prepared
 from symfonic.kernel.errors import PaletteError, PlanError, ToolNameError
 from symfonic.kernel.request import TurnRequest
 
-__all__ = ["PlanTool", "RunnerKind", "ToolOutcome", "Toolset", "error_message", "offered_forms", "tool_problems"]
+__all__ = ["PlanTool", "RunnerKind", "ToolOutcome", "Toolset", "offered_forms", "tool_problems"]
 
 RESERVED_NAMES = frozenset({"any", "auto", "none", "required"})
 """Words that several providers read as a kind of tool choice, so that a force of such a tool would be lost."""
@@ -130,7 +130,7 @@ class PlanTool:
         """Why a call cannot run for want of something the model cannot say; None when nothing is wanting."""
         return None if self._arguments is None else self._arguments.ungiven(args)
 
-    async def run(
+    def run(
         self,
         call: ToolCall,
         config: RunnableConfig | None,
@@ -138,10 +138,10 @@ class PlanTool:
         *,
         timeout_s: float | None,
         show_errors: bool,
-    ) -> ToolOutcome:
-        """Run one call of a tool that runs here; see :meth:`ToolRunner.run`."""
+    ) -> Awaitable[ToolOutcome]:
+        """Run one call of a tool that runs here; see :meth:`ToolRunner.run`, whose coroutine this is."""
         complete = partial(self._arguments.complete, call["args"], injected)  # type: ignore[union-attr]  # it runs here
-        return await self._calls.run(call, config, complete, timeout_s=timeout_s, show_errors=show_errors)
+        return self._calls.run(call, config, complete, timeout_s=timeout_s, show_errors=show_errors)
 
 
 class Toolset:
@@ -207,7 +207,9 @@ def tool_problems(tools: Iterable[object]) -> list[PlanError]:
             problems.append(ToolNameError(f"tool {name!r} is a {type(tool).__name__}{shape}", subjects=(name,)))
         fault = _name_fault(name)
         if fault:
-            problems.append(ToolNameError(f"tool name {name!r} {fault}; alias the tool to another name", subjects=(name,)))
+            problems.append(
+                ToolNameError(f"tool name {name!r} {fault}; alias the tool to another name", subjects=(name,))
+            )
     problems.extend(_collisions(names))
     return problems
 

@@ -37,7 +37,7 @@ class HookSpecs:
     def symfonic_tools(self, context: HookContext) -> Sequence[Tools] | None:
         """Contribute tools.
 
-        When: once for each start or reload, first, since everything else may look at the tools.
+        When: once for each start or reload; of all factories those of tools are called first, since the others see them.
         Order: file order of the plugins, then the order returned; tools stand in the plan so.
         May return None: yes, nothing is contributed.
         A crash: the plugin is failed with reason invalid-hooks; under policy strict the start is refused.
@@ -47,7 +47,7 @@ class HookSpecs:
     def symfonic_routers(self, context: HookContext) -> Sequence[Router] | None:
         """Contribute routers, which say which tools to offer a turn.
 
-        When: once for each start or reload, after the tools are built.
+        When: once for each start or reload; the factories are called when the tools are built.
         Order: file order; a capability that asks them in turn takes the first that answers.
         May return None: yes. A router that no capability takes is an error.
         A crash: the plugin is failed with reason invalid-hooks; under policy strict the start is refused.
@@ -57,7 +57,7 @@ class HookSpecs:
     def symfonic_stages(self, context: HookContext) -> Sequence[StageHandler] | None:
         """Contribute stage handlers; a resolver is a stage at phase resolve.
 
-        When: once for each start or reload, after tools and routers are built.
+        When: once for each start or reload; the factories are called when tools and routers are built.
         Order: file order does not matter; inside a phase before and after decide, then the name.
         May return None: yes, nothing is contributed.
         A crash: the plugin is failed with reason invalid-hooks; under policy strict the start is refused.
@@ -87,7 +87,7 @@ class HookSpecs:
     def symfonic_event_sinks(self, context: HookContext) -> Sequence[EventSink] | None:
         """Contribute event sinks.
 
-        When: once for each start or reload; built last.
+        When: once for each start or reload; the factories are called last.
         Order: file order; each sink gets every event in the order of its numbers.
         May return None: yes, nothing is contributed.
         A crash: in the hook as everywhere; in ``emit``: counted and told, the turn goes on.

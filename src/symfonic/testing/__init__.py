@@ -2,14 +2,14 @@
 
 from symfonic.testing._calls import Call, call_tool, call_tools
 from symfonic.testing._model import ScriptedModel, Step
-from symfonic.testing._scripted import ScriptedTurn, run_scripted
+from symfonic.testing._scripted import ScriptRun, run_scripted
 from symfonic.testing._sink import RecordingSink
 
 __all__ = [
     "Call",
     "RecordingSink",
+    "ScriptRun",
     "ScriptedModel",
-    "ScriptedTurn",
     "Step",
     "call_tool",
     "call_tools",

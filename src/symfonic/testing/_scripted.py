@@ -19,13 +19,13 @@ from symfonic.kernel.turn import TurnResult
 from symfonic.testing._calls import Call
 from symfonic.testing._model import ScriptedModel, Step
 
-__all__ = ["ScriptedTurn", "run_scripted"]
+__all__ = ["ScriptRun", "run_scripted"]
 
 E = TypeVar("E", bound=Event)
 
 
 @attrs.frozen(kw_only=True)
-class ScriptedTurn:
+class ScriptRun:
     """What a scripted turn came to.
 
     Args:
@@ -61,7 +61,7 @@ async def run_scripted(
     limits: Limits | None = None,
     root: str | os.PathLike[str] = ".",
     **request: Unpack[RequestFields],
-) -> ScriptedTurn:
+) -> ScriptRun:
     """Compose a host of plugins whose model follows a script, and run one turn on it.
 
     The plugins go the whole way of a deployment: hooks checked and called, configuration structured, factories entered
@@ -90,7 +90,7 @@ async def run_scripted(
     ) as host:
         stream = host.stream(prompt, **request)
         events = tuple([event async for event in stream])
-        return ScriptedTurn(result=stream.partial, events=events, model=model, provenance=host.provenance)
+        return ScriptRun(result=stream.partial, events=events, model=model, provenance=host.provenance)
 
 
 def _steps(script: Step | Iterable[Step]) -> tuple[Step, ...]:

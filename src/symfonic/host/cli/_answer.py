@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from symfonic.host.cli._exit import CODES
+from symfonic.host.cli._terminal import shown
 from symfonic.kernel._result import STOP_REASONS
 from symfonic.kernel.events import Event, RoundStarted, TextDelta, TurnErrored, TurnFinished
 
@@ -31,7 +32,7 @@ class AnswerPrinter:
     def __call__(self, event: Event) -> None:
         """Print what one event brings."""
         if isinstance(event, TextDelta) and event.text:
-            click.echo(event.text, nl=False)
+            click.echo(shown(event.text), nl=False)
             sys.stdout.flush()
             self._open_line = not event.text.endswith("\n")
         elif isinstance(event, RoundStarted | TurnFinished | TurnErrored):
@@ -54,7 +55,7 @@ def _without_text(result: TurnResult) -> str:
 def tell_degradations(result: TurnResult) -> None:
     """Tell on standard error what was given up, and the limit that ended an answer early."""
     for one in result.degradations:
-        click.echo(f"degraded ({one.kind}): {one.reason}", err=True)
+        click.echo(shown(f"degraded ({one.kind}): {one.reason}"), err=True)
     if result.stop_reason not in CODES and result.text:
         click.echo(_without_text(result), err=True)
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import click
 
+from symfonic.host.cli._terminal import shown
 from symfonic.kernel.errors import ConfigError, HostError, PluginError, SymfonicError, TurnFailed
 
 __all__ = ["CODES", "Exit", "error_json", "exit_code", "json_errors", "told"]
@@ -35,7 +36,11 @@ def exit_code(error: BaseException) -> int:
 
 
 def told(error: BaseException, *, debug_env: str = "") -> str:
-    """An error in words, with what caused a failed turn."""
+    """An error in words fit for a terminal, with what caused a failed turn."""
+    return shown(_told(error, debug_env))
+
+
+def _told(error: BaseException, debug_env: str) -> str:
     if isinstance(error, TurnFailed):
         cause = error.__cause__.__cause__ if error.__cause__ is not None else None
         return f"error: {error}" + (f"\ncaused by {type(cause).__name__}: {cause}" if cause is not None else "")

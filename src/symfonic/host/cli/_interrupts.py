@@ -20,6 +20,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self._pending = False
+        self._ending = False
         self._restore: object = None
 
     def __enter__(self) -> Self:
@@ -40,7 +41,7 @@ class Interrupts:
 
     def taken(self) -> bool:
         """Whether the cancellation that was just caught is Ctrl-C's; the task goes on then, as if never cancelled."""
-        if not self._pending or self._task is None:
+        if not self._pending or self._ending or self._task is None:
             return False
         self._pending = False
         self._task.uncancel()
@@ -48,6 +49,7 @@ class Interrupts:
 
     def _interrupted(self, _: int, __: FrameType | None) -> None:
         if self._pending:
+            self._ending = True  # the loop is taken down now: the cancellations to come are no first Ctrl-C
             raise KeyboardInterrupt
         self._pending = True
         if self._task is not None:

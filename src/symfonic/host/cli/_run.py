@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ from symfonic.host.cli._answer import AnswerPrinter, ignore, quiet_logging, tell
 from symfonic.host.cli._exit import CODES, LIMIT, Exit, error_json, json_errors
 from symfonic.host.cli._options import config_option, drawing, echo_json, json_option
 from symfonic.host.compose import Host
-from symfonic.kernel.errors import SymfonicError
+from symfonic.host.structure import did_you_mean
+from symfonic.kernel.errors import ConfigError, SymfonicError
 from symfonic.kernel.events import Event, TurnErrored, TurnFinished
 from symfonic.kernel.request import TurnRequest
 
@@ -64,6 +66,14 @@ def run(
     raise Exit(CODES.get(result.stop_reason, LIMIT))
 
 
+def _check_names(request: TurnRequest, tools: Collection[str]) -> None:
+    """A tool named on the command line must be one of the plan's."""
+    named = [*sorted(request.allowed_tools or ()), *([request.tool_choice] if request.tool_choice is not None else [])]
+    unknown = [f"the plan has no tool {name!r}; {did_you_mean(name, tools)}" for name in named if name not in tools]
+    if unknown:
+        raise ConfigError(unknown)
+
+
 class _Shown:
     """A turn that was shown: its events, its result, who contributed what, the fault that ended it."""
 
@@ -84,6 +94,7 @@ class _Shown:
 
 async def _turn(config: Path | None, request: TurnRequest, *, live: bool) -> _Shown:
     async with Host.from_file(config) as host:
+        _check_names(request, host.provenance.tools)
         shown = _Shown(host.provenance)
         show = AnswerPrinter() if live else ignore
         async with host.stream(request) as stream:

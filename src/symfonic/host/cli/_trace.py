@@ -9,6 +9,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from symfonic.host.cli._tables import console
+from symfonic.host.cli._terminal import shown
 from symfonic.host.provenance import Provenance
 from symfonic.kernel.events import (
     Degraded,
@@ -84,7 +85,7 @@ class _Tree:
             self._add_call(event)
         elif isinstance(event, Degraded):
             where = self._rounds.get(event.round or 0, self._root)
-            where.add(Text(f"degraded ({event.kind}): {event.reason}", "yellow"))
+            where.add(Text(shown(f"degraded ({event.kind}): {event.reason}"), "yellow"))
         elif isinstance(event, TurnFinished | TurnErrored):
             self._root.add(_end_line(event))
 
@@ -99,9 +100,9 @@ class _Tree:
         )
         node = where.add(line)
         if event.error:
-            node.add(Text(event.error, "red"))
+            node.add(Text(shown(event.error), "red"))
         if event.declined:
-            node.add(Text(event.declined, "yellow"))
+            node.add(Text(shown(event.declined), "yellow"))
         if event.would_offer is not None:
             node.add(Text(f"would offer {len(event.would_offer)}: {_listed(event.would_offer, self._why)}"))
 
@@ -127,7 +128,7 @@ class _Tree:
         if event.round > 1 or not binding.offered:
             return
         for name in binding.offered[:MAX_LISTED]:
-            reasons = "; ".join(self._why.get(name, ()))
+            reasons = shown("; ".join(self._why.get(name, ())))
             node.add(Text.assemble((name, "cyan"), f"  {reasons}".rstrip()))
         if len(binding.offered) > MAX_LISTED:
             node.add(Text(f"and {len(binding.offered) - MAX_LISTED} more", "dim"))
@@ -176,7 +177,7 @@ def _args(args: Mapping[str, object] | None) -> str:
 
 
 def _cut(text: str) -> str:
-    flat = " ".join(text.split())
+    flat = shown(" ".join(text.split()))
     return flat if len(flat) <= MAX_SHOWN else f"{flat[:MAX_SHOWN]}... ({len(flat):,} characters)"
 
 

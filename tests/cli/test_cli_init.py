@@ -145,7 +145,7 @@ def test_without_model_what_chosen_plugins_contribute_is_the_hint(alone: FakeSit
     assert "scripted" not in (alone.root / "symfonic.toml").read_text()
     assert cli("init", "--with", "said", "--force").code == 0
     text = (alone.root / "symfonic.toml").read_text()
-    assert "# The plugins switched on below contribute: said:scripted.\n#[model]\n#use = \"said:scripted\"\n" in text
+    assert '# The plugins switched on below contribute: said:scripted.\n#[model]\n#use = "said:scripted"\n' in text
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,9 @@ ids = st.from_regex(r"[a-z][a-z0-9-]{0,6}", fullmatch=True) | any_text
 versions = st.from_regex(r"[0-9]{1,4}(\.[0-9]{1,3}){0,2}(rc1|\.dev2|\+x)?", fullmatch=True) | any_text
 defaults = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | any_text | st.just(object()),
-    lambda inner: st.lists(inner, max_size=3) | st.tuples(inner) | st.dictionaries(any_text | st.integers(), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.tuples(inner) | st.dictionaries(any_text | st.integers(), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 

@@ -134,7 +134,9 @@ def test_trn_8_a_failed_turns_result_comes_back_with_its_traces() -> None:
     [
         SystemMessage("be kind"),
         ChatMessage("hm", role="critic"),
-        HumanMessage([{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": "data:,"}}], name="Zoë"),
+        HumanMessage(
+            [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": "data:,"}}], name="Zoë"
+        ),
         AIMessageChunk("half", id="run-1"),
         AIMessage(
             "",
@@ -163,7 +165,11 @@ plains = st.recursive(
 def test_trn_8_any_text_and_any_arguments_come_back(text: str, args: dict[str, object], new: int) -> None:
     """Whatever JSON can hold inside messages and calls."""
     call = {"name": "t", "args": args, "id": "1", "type": "tool_call"}
-    messages = (HumanMessage(text), AIMessage(text, tool_calls=[call]), ToolMessage(text, tool_call_id="1", artifact=args))
+    messages = (
+        HumanMessage(text),
+        AIMessage(text, tool_calls=[call]),
+        ToolMessage(text, tool_call_id="1", artifact=args),
+    )
     result = TurnResult(text=text, messages=messages, new_messages=messages[3 - new :], pending=(call,))  # type: ignore[arg-type]  # a ToolCall
     assert TurnResult.from_json(there(result)) == result
 
@@ -255,7 +261,9 @@ def test_what_a_key_cannot_hold_is_refused(path: str, value: object, told: str) 
     assert isinstance(refused.value, HostError)
 
 
-@pytest.mark.parametrize(("given_", "got"), [("{}", "a text"), (None, "null"), ([], "a list"), (b"{}", "something else")])
+@pytest.mark.parametrize(
+    ("given_", "got"), [("{}", "a text"), (None, "null"), ([], "a list"), (b"{}", "something else")]
+)
 def test_a_document_that_is_no_table_is_refused(given_: object, got: str) -> None:
     """JSON text that was not parsed yet, for one."""
     with pytest.raises(DocumentError) as refused:
@@ -281,5 +289,3 @@ def test_rule_7_a_result_can_be_imported_without_langchain() -> None:
         "row = TurnResult().to_json(); assert 'langchain_core' not in sys.modules; TurnResult.from_json(row)"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
-
-

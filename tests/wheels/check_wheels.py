@@ -12,6 +12,7 @@ import email
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -287,6 +288,8 @@ class Steps:
 
 def main(arguments: Sequence[str]) -> None:
     """Build, look inside, install in every way, and run what is installed."""
+    # A job in the background of a shell ignores interrupts, and so would the processes whose tests interrupt them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     steps = Steps()
     with tempfile.TemporaryDirectory(prefix="symfonic-wheels-", ignore_cleanup_errors=True) as folder:
         scratch = Path(folder).resolve()

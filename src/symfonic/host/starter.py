@@ -137,7 +137,9 @@ def _on(plugin: LoadedPlugin) -> str:
     grants = [str(effect) for effect in Effect if any(effect in stage.effects for stage in stages)]
     if grants:
         declared = "; ".join(f"{stage.id} at {stage.phase}: {', '.join(sorted(stage.effects))}" for stage in stages)
-        lines.append(_comment(f"The effects its stages declare ({declared}). They may do what is granted, and no more."))
+        lines.append(
+            _comment(f"The effects its stages declare ({declared}). They may do what is granted, and no more.")
+        )
         lines.append(f"grants = {_value(grants)}")
     keys = config_keys(plugin.config_class)
     if keys:

@@ -30,8 +30,12 @@ __all__ = ["chat"]
 @click.command()
 @config_option
 @click.option("--tenant", metavar="NAME", help="Whom the turns are for.")
-@click.option("--conversation-id", metavar="ID", help="Stands in every event. Default: the loaded file's, else a fresh one.")
-@click.option("--load", metavar="FILE", type=click.Path(path_type=Path), help="Go on with a conversation that /save kept.")
+@click.option(
+    "--conversation-id", metavar="ID", help="Stands in every event. Default: the loaded file's, else a fresh one."
+)
+@click.option(
+    "--load", metavar="FILE", type=click.Path(path_type=Path), help="Go on with a conversation that /save kept."
+)
 @json_option
 def chat(
     config: Path | None, tenant: str | None, conversation_id: str | None, load: Path | None, *, as_json: bool

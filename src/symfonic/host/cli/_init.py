@@ -27,7 +27,9 @@ __all__ = ["init"]
 
 @click.command()
 @click.option("--model", metavar="USE", help="[model] use: plugin:id of a plugin that is switched on, or module:Class.")
-@click.option("--with", "ids", metavar="ID", multiple=True, help="Switch a plugin on; may be given several times, in order.")
+@click.option(
+    "--with", "ids", metavar="ID", multiple=True, help="Switch a plugin on; may be given several times, in order."
+)
 @config_option
 @click.option("--force", is_flag=True, help="Overwrite a file that is there.")
 @json_option

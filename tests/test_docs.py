@@ -7,8 +7,8 @@ from pathlib import Path
 
 import attrs
 import pytest
-
 from tests.docs_support import ROOT, blocks, table
+
 from symfonic.host.config import Deployment, EventsTable, ModelTable, PluginTable, PromptTable, ToolsTable
 from symfonic.kernel.events import EVENTS
 from symfonic.kernel.limits import Limits

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.docs_support import ROOT, blocks, marked
 
 QUESTION = "¿Cuántas lámparas VENDIDAS en mayo?"

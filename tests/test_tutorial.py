@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.docs_support import blocks
 
 PAGE = "docs/tutorial-router.md"

@@ -10,13 +10,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from symfonic.host import Host
-from symfonic.kernel.turn import TurnResult
 
 from shop_plugin.order_router import ORDER_TOOLS
 from shop_plugin.tools import TOOLS
 from shop_plugin.tools.orders import order_status
 from shop_plugin.tools.refunds import refund_status
+from symfonic.host import Host
+from symfonic.kernel.turn import TurnResult
 
 SHIPPED = Path(__file__).parent.parent / "symfonic.toml"
 NAMES = tuple(function.__name__ for function in TOOLS)

@@ -15,6 +15,10 @@ from typing import TypeVar, cast
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
+
+from shop_plugin import audit, audit_file, order_router, plugin, policy
+from shop_plugin.config import Config
+from shop_plugin.tools import TOOLS
 from symfonic.kernel.events import RoundStarted
 from symfonic.kernel.post_tool import PostToolContext
 from symfonic.kernel.pre_model import PreModelContext
@@ -23,10 +27,6 @@ from symfonic.kernel.settle import SettleContext
 from symfonic.kernel.stages import Stage
 from symfonic.kernel.turn import TurnResult
 from symfonic.plugin import BuildContext, Contribution, HookContext, Refuse, RoutedTool, RouterShelf, TurnRequest
-
-from shop_plugin import audit, audit_file, order_router, plugin, policy
-from shop_plugin.config import Config
-from shop_plugin.tools import TOOLS
 
 HOOK_CONTEXT = HookContext(plugin="shop", kernel_version="0.1.0", api_version="1.0")
 T = TypeVar("T")

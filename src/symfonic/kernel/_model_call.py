@@ -51,11 +51,7 @@ async def call_model(
     Raises:
         ModelFailed: It raised, took too long, or answered something that is no AI message.
     """
-    try:
-        who = _name_of(model)  # binds a palette that is bound on first use
-    except Exception as error:
-        message = f"the tools could not be bound to the model: {type(error).__name__}"
-        raise ModelFailed(message) from error
+    who = _name_of(model)
     try:
         async with asyncio.timeout(timeout_s) as limit:
             answer = await (model.ainvoke(wire, config) if tell is None else _stream(model, wire, config, tell))

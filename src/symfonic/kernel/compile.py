@@ -135,10 +135,11 @@ def _handler_problems(
     stages: Sequence[Stage], handlers: Mapping[str, Handler], unbound: frozenset[str]
 ) -> list[PlanError]:
     names = {stage.name for stage in stages if isinstance(stage.name, str)}
-    problems: list[PlanError] = []
-    for stage in stages:
-        if stage.name in names and stage.name not in handlers and stage.name not in unbound:
-            problems.append(HandlerError(f"stage {stage.name!r} has no handler", subjects=(stage.name,)))
+    problems: list[PlanError] = [
+        HandlerError(f"stage {stage.name!r} has no handler", subjects=(stage.name,))
+        for stage in stages
+        if stage.name in names and stage.name not in handlers and stage.name not in unbound
+    ]
     for name, handler in handlers.items():
         if name not in names:
             close = get_close_matches(str(name), sorted(map(str, names)), n=1)
@@ -147,8 +148,8 @@ def _handler_problems(
         elif not callable(handler):
             text = f"the handler of stage {name!r} is a {type(handler).__name__}, which cannot be called"
             problems.append(HandlerError(text, subjects=(name,)))
-    for name in sorted(unbound - names, key=str):
-        problems.append(HandlerError(f"{name!r} is left unbound and is no stage; drop it", subjects=(name,)))
+    strangers = sorted(unbound - names, key=str)
+    problems += [HandlerError(f"{name!r} is left unbound and is no stage; drop it", subjects=(name,)) for name in strangers]
     return problems
 
 

@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from symfonic.plugin import BuildContext
-
 from shop_plugin.config import Config
+from symfonic.plugin import BuildContext
 
 if TYPE_CHECKING:
     from symfonic.kernel.post_tool import PostToolContext

@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 from typing import TextIO
 
 import attrs
-from symfonic.kernel.events import Event
-from symfonic.plugin import BuildContext
 
 from shop_plugin.config import Config
+from symfonic.kernel.events import Event
+from symfonic.plugin import BuildContext
 
 __all__ = ["AuditFile", "build"]
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from symfonic.plugin import BuildContext, Route, RoutedTool, TurnRequest
-
 from shop_plugin.config import Config
+from symfonic.plugin import BuildContext, Route, RoutedTool, TurnRequest
 
 __all__ = ["ORDER_TOOLS", "build"]
 

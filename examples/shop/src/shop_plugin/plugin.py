@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from shop_plugin import audit, audit_file, order_router, policy
+from shop_plugin.config import Config
 from symfonic.plugin import (
     BuildContext,
     Effect,
@@ -19,9 +21,6 @@ from symfonic.plugin import (
     Tools,
     hookimpl,
 )
-
-from shop_plugin import audit, audit_file, order_router, policy
-from shop_plugin.config import Config
 
 __all__ = ["symfonic_event_sinks", "symfonic_routers", "symfonic_stages", "symfonic_tools"]
 

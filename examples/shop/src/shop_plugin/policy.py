@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from symfonic.plugin import BuildContext, Refuse
-
 from shop_plugin.config import Config
+from symfonic.plugin import BuildContext, Refuse
 
 if TYPE_CHECKING:
     from symfonic.kernel.pre_tool import PreToolContext

@@ -13,6 +13,7 @@ import click
 from symfonic.host.cli._conversation import Conversation, load_conversation, save_conversation
 from symfonic.host.cli._exit import Exit, told
 from symfonic.host.cli._options import drawing
+from symfonic.host.cli._terminal import shown
 from symfonic.host.structure import did_you_mean
 from symfonic.kernel.errors import DocumentError
 from symfonic.kernel.events import Event, PaletteBound, StageTraced
@@ -50,7 +51,7 @@ class Talk:
 
 def note(text: str = "") -> None:
     """Tell the person something beside the answers, on standard error."""
-    click.echo(text, err=True)
+    click.echo(shown(text), err=True)
 
 
 def obey(talk: Talk, line: str) -> None:

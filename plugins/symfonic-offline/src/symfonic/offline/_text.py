@@ -29,20 +29,7 @@ _SUFFIXES = (
 _SHORTEST_STEM = 4
 
 STOP_WORDS = frozenset(
-    """
-    a an the this that these those there here it its is are was were be been being am do does did done
-    have has had can could will would shall should may might must not no yes and or but if then than so
-    as at by for from in into of off on onto out over per to under until up with without about after
-    before between i me my we us our you your he him his she her they them their what which who whom
-    whose when where why how many much all any some each every only just also too very more most
-    please give show tell get list find want need know let make hello hi thanks thank
-    un una unos unas el la los las lo este esta estos estas ese esa eso esos esas aquel aqui alli hay es
-    son era eran ser fue fueron estar estan estoy esta soy eres somos he ha han hemos tiene tienen tengo
-    no si y e o u pero que como cuando donde cual cuales quien quienes cuanto cuanta cuantos cuantas por
-    para con sin de del al a ante bajo desde en entre hacia hasta sobre segun tras yo tu mi mis me te se
-    nos su sus le les nuestro nuestra ya muy mas menos tambien todo toda todos todas cada algun alguna
-    favor dame dime muestra muestrame ensena busca quiero necesito hola gracias puedes puede
-    """.split()
+    ["a", "an", "the", "this", "that", "these", "those", "there", "here", "it", "its", "is", "are", "was", "were", "be", "been", "being", "am", "do", "does", "did", "done", "have", "has", "had", "can", "could", "will", "would", "shall", "should", "may", "might", "must", "not", "no", "yes", "and", "or", "but", "if", "then", "than", "so", "as", "at", "by", "for", "from", "in", "into", "of", "off", "on", "onto", "out", "over", "per", "to", "under", "until", "up", "with", "without", "about", "after", "before", "between", "i", "me", "my", "we", "us", "our", "you", "your", "he", "him", "his", "she", "her", "they", "them", "their", "what", "which", "who", "whom", "whose", "when", "where", "why", "how", "many", "much", "all", "any", "some", "each", "every", "only", "just", "also", "too", "very", "more", "most", "please", "give", "show", "tell", "get", "list", "find", "want", "need", "know", "let", "make", "hello", "hi", "thanks", "thank", "un", "una", "unos", "unas", "el", "la", "los", "las", "lo", "este", "esta", "estos", "estas", "ese", "esa", "eso", "esos", "esas", "aquel", "aqui", "alli", "hay", "es", "son", "era", "eran", "ser", "fue", "fueron", "estar", "estan", "estoy", "esta", "soy", "eres", "somos", "he", "ha", "han", "hemos", "tiene", "tienen", "tengo", "no", "si", "y", "e", "o", "u", "pero", "que", "como", "cuando", "donde", "cual", "cuales", "quien", "quienes", "cuanto", "cuanta", "cuantos", "cuantas", "por", "para", "con", "sin", "de", "del", "al", "a", "ante", "bajo", "desde", "en", "entre", "hacia", "hasta", "sobre", "segun", "tras", "yo", "tu", "mi", "mis", "me", "te", "se", "nos", "su", "sus", "le", "les", "nuestro", "nuestra", "ya", "muy", "mas", "menos", "tambien", "todo", "toda", "todos", "todas", "cada", "algun", "alguna", "favor", "dame", "dime", "muestra", "muestrame", "ensena", "busca", "quiero", "necesito", "hola", "gracias", "puedes", "puede"]
 )
 """Folded English and Spanish words that say nothing about which tool is meant."""
 

@@ -33,8 +33,14 @@ nitpick_ignore_regex = [
     ("py:.*", r"(BaseMessage|AIMessage|ToolMessage|ToolCall|RunnableConfig|BaseModel|BaseTool|Path|ModuleType)"),
     ("py:.*", r".*\._[a-z_]+\..*"),
     # Internal types that stand in public signatures, and names Sphinx cannot follow through TYPE_CHECKING.
-    ("py:class", r"(.*\.)?(RequestFields|Generation|Source|_Spec|Toolset|PlanLike|TurnLike|TypeAliasForwardRef|Workbench)"),
+    (
+        "py:class",
+        r"(.*\.)?(RequestFields|Generation|Source|_Spec|Toolset|PlanLike|TurnLike|TypeAliasForwardRef|Workbench)",
+    ),
     ("py:class", r"(enum\.)?StrEnum|(.*\.)?Binding|json.*"),
     ("py:.*", r"(C_co|T|E|P|Never|Self|Any|Literal.*|optional|Names|Apply|Traces|CheckArgs|Binder|Handler|Step)"),
-    ("py:class", r"(symfonic\.)?.*(Binder|Handler|Route|CallableModel|EventSink|StagePlan|HandlerBindings|Names|Apply|CheckArgs)"),
+    (
+        "py:class",
+        r"(symfonic\.)?.*(Binder|Handler|Route|CallableModel|EventSink|StagePlan|HandlerBindings|Names|Apply|CheckArgs)",
+    ),
 ]

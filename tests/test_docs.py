@@ -138,7 +138,9 @@ def test_every_command_is_documented() -> None:
     """The table of commands has each command the console script has."""
     from symfonic.host.cli._app import app
 
-    documented = {_names(row[0])[0].split()[0] for row in table("docs/command-line.md", "# symfonic-kernel, the command")}
+    documented = {
+        _names(row[0])[0].split()[0] for row in table("docs/command-line.md", "# symfonic-kernel, the command")
+    }
     assert documented == set(app.commands)
 
 

@@ -18,7 +18,9 @@ def test_every_rule_has_a_test_named_after_it() -> None:
         paths = re.findall(r"`([^`]+)`", files)
         assert paths, f"{rule} ({sentence}) names no test"
         for path in paths:
-            assert re.search(rf"def test_{named}_", (ROOT / path).read_text(encoding="utf-8")), f"{path} tests no {rule}"
+            assert re.search(rf"def test_{named}_", (ROOT / path).read_text(encoding="utf-8")), (
+                f"{path} tests no {rule}"
+            )
 
 
 def test_no_rule_is_left_out() -> None:

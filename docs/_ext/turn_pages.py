@@ -49,7 +49,11 @@ class PhaseTable(SphinxDirective):
             f"| {phase} | {row.runs} | {', '.join(row.handed)} | {row.outcome} | {', '.join(sorted(row.effects)) or '-'} |"
             for phase, row in PHASES.items()
         ]
-        text = ["| phase | runs | handed, beside plan, request and stage | outcome | effects |", "|---|---|---|---|---|", *rows]
+        text = [
+            "| phase | runs | handed, beside plan, request and stage | outcome | effects |",
+            "|---|---|---|---|---|",
+            *rows,
+        ]
         holder = nodes.Element()
         self.state.nested_parse(StringList(text, source="phases"), self.content_offset, holder)
         return holder.children

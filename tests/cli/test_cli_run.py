@@ -383,7 +383,10 @@ def test_d2_a_handler_that_breaks_is_exit_code_1_and_names_its_plugin(site: Fake
         ("[modle]\n", "symfonic.toml: modle: unknown key; did you mean 'model'?"),
         ("schema = 2\n", "symfonic.toml: schema: is 2, this version reads schema 1"),
         ("", "[model] is missing"),
-        ('[model]\nuse = "nowhere_models:X"\n', "there is no module 'nowhere_models'; install the package that brings it"),
+        (
+            '[model]\nuse = "nowhere_models:X"\n',
+            "there is no module 'nowhere_models'; install the package that brings it",
+        ),
         ('[model]\nuse = "symfonic.testing:ScriptedModl"\n', "did you mean 'ScriptedModel'?"),
         (
             '[model]\nuse = "symfonic.testing:ScriptedModel"\noptions = {repeat = "sk-secret"}\n',

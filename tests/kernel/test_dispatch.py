@@ -49,7 +49,10 @@ async def dispatch(
 ) -> tuple[StageTrace, ...]:
     options.setdefault("context_for", lambda stage: stage.name)
     return await StageDispatcher(handlers).run_phase(  # type: ignore[arg-type]  # test handlers
-        compile_stages(stages), phase or stages[0].phase, grants=grants, **options  # type: ignore[arg-type]  # test options
+        compile_stages(stages),
+        phase or stages[0].phase,
+        grants=grants,
+        **options,  # type: ignore[arg-type]  # test options
     )
 
 
@@ -193,7 +196,9 @@ def test_stg_5_a_stage_with_an_ungranted_effect_is_denied_and_not_invoked() -> N
 def test_stg_5_a_denied_stage_counts_as_a_crashed_one() -> None:
     """An ungranted guard must not be skipped in silence."""
     traces = run([Stage("s", "pre-tool", "tool_call.refuse")], {"s": gives(None)}, grants=frozenset())  # type: ignore[arg-type]  # converted
-    with pytest.raises(StageCrashed, match=r"phase pre-tool crashed: stage 's' denied: effect not granted: tool_call\.refuse"):
+    with pytest.raises(
+        StageCrashed, match=r"phase pre-tool crashed: stage 's' denied: effect not granted: tool_call\.refuse"
+    ):
         require_no_crashed_stage(traces, phase=Phase.PRE_TOOL)
 
 
@@ -229,7 +234,9 @@ class Mute(Exception):
     ],
 )
 @pytest.mark.parametrize("timeout_s", [None, WAIT_S])
-def test_stg_6_whatever_a_handler_raises_is_type_and_text(error: BaseException, text: str, timeout_s: float | None) -> None:
+def test_stg_6_whatever_a_handler_raises_is_type_and_text(
+    error: BaseException, text: str, timeout_s: float | None
+) -> None:
     """Errors without text, with an unmakeable one, sys.exit() and the handler's own TimeoutError are plain failures."""
     trace = run_one(fails(error), Stage("s", "settle", timeout_s=timeout_s))
     assert (trace.status, trace.error) == ("failed", text)
@@ -294,7 +301,8 @@ def test_stg_6_a_handler_past_its_timeout_is_cancelled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "limit", "told"), [(None, 0.01, "0.01"), (0.01, None, "0.01"), (0.02, 9.0, "0.02"), (9.0, 0.03, "0.03")]
+    ("declared", "limit", "told"),
+    [(None, 0.01, "0.01"), (0.01, None, "0.01"), (0.02, 9.0, "0.02"), (9.0, 0.03, "0.03")],
 )
 def test_stg_6_the_shorter_of_two_limits_counts(declared: float | None, limit: float | None, told: str) -> None:
     """A phase's own limit bounds every stage, whatever it declares."""
@@ -513,7 +521,9 @@ def test_stg_9_without_an_exception_nothing_is_chained() -> None:
 
 def test_stg_9_no_crash_no_error() -> None:
     """Traces that are ok, or crashes that are only reported, raise nothing."""
-    traces = run([Stage("a", "settle"), Stage("b", "settle", on_crash="report")], {"a": gives(1), "b": fails(OSError())})
+    traces = run(
+        [Stage("a", "settle"), Stage("b", "settle", on_crash="report")], {"a": gives(1), "b": fails(OSError())}
+    )
     require_no_crashed_stage(traces, phase="settle")
     require_no_crashed_stage((), phase="settle")
     assert [t.fails_the_turn for t in traces] == [False, False]
@@ -612,9 +622,7 @@ def test_stg_10_a_sync_handler_past_its_timeout_is_abandoned_counted_and_reporte
     applied: list[object] = []
     trace = run_one(block, Stage("s", "settle", timeout_s=0.05), apply=lambda *a: applied.append(a))
     assert trace.status == "failed"
-    assert trace.error == (
-        "timed out after 0.05 s; its thread cannot be cancelled and is abandoned (1 abandoned now)"
-    )
+    assert trace.error == ("timed out after 0.05 s; its thread cannot be cancelled and is abandoned (1 abandoned now)")
     assert pool.abandoned == 1
     release.set()
     assert ended.wait(WAIT_S)

@@ -101,21 +101,53 @@ def _compile(**options: object) -> None:
 
 WORDED: list[tuple[str, object, str]] = [
     # what was got, what was wanted or what follows, the way out
-    ("no name", lambda: tool_name({"x": 1, "y": 2}), "no name can be found for the tool a dict with the keys x, y; give it a name"),
-    ("reserved", lambda: _compile(tools=[_spec("any")]), "tool name 'any' is a word providers read .*would be lost; alias the tool"),
-    ("force", lambda: PaletteProjector(None, [_spec("a")], None).bind(None, "b"), "cannot force 'b', it is not offered; valid: a"),
+    (
+        "no name",
+        lambda: tool_name({"x": 1, "y": 2}),
+        "no name can be found for the tool a dict with the keys x, y; give it a name",
+    ),
+    (
+        "reserved",
+        lambda: _compile(tools=[_spec("any")]),
+        "tool name 'any' is a word providers read .*would be lost; alias the tool",
+    ),
+    (
+        "force",
+        lambda: PaletteProjector(None, [_spec("a")], None).bind(None, "b"),
+        "cannot force 'b', it is not offered; valid: a",
+    ),
     ("palette", lambda: ToolPalette(["b"]).check("a"), "tools the plan does not have: b; valid: a"),  # type: ignore[arg-type]  # converted
-    ("phase", lambda: _compile(stages=[Stage("s", "settel")], unbound="s"), "at the unknown phase 'settel'; did you mean 'settle'"),
-    ("grant", lambda: _compile(grants=["tools.narow"]), "the unknown effect 'tools.narow' is granted; did you mean 'tools.narrow'"),
+    (
+        "phase",
+        lambda: _compile(stages=[Stage("s", "settel")], unbound="s"),
+        "at the unknown phase 'settel'; did you mean 'settle'",
+    ),
+    (
+        "grant",
+        lambda: _compile(grants=["tools.narow"]),
+        "the unknown effect 'tools.narow' is granted; did you mean 'tools.narrow'",
+    ),
     (
         "ungranted",
         lambda: _compile(stages=[Stage("s", "resolve", frozenset({"tools.narrow"}))], unbound="s"),
         "stage 's' declares the effect tools.narrow, which is not granted; grant it or drop the stage",
     ),
-    ("order", lambda: _compile(stages=[Stage("s", "settle", before="s")], unbound="s"), "wait for each other: s; drop one"),  # type: ignore[arg-type]  # converted
+    (
+        "order",
+        lambda: _compile(stages=[Stage("s", "settle", before="s")], unbound="s"),
+        "wait for each other: s; drop one",
+    ),  # type: ignore[arg-type]  # converted
     ("handler", lambda: _compile(handlers={"s": print}), "a handler is given for 's', which is no stage"),
-    ("model", lambda: _compile(model=5), "the model is a int, which has no ainvoke and astream; wanted a LangChain chat model"),
-    ("limit", lambda: _compile(limits=Limits(rounds=0)), "limit rounds is 0; wanted a whole number above 0, or none at all"),
+    (
+        "model",
+        lambda: _compile(model=5),
+        "the model is a int, which has no ainvoke and astream; wanted a LangChain chat model",
+    ),
+    (
+        "limit",
+        lambda: _compile(limits=Limits(rounds=0)),
+        "limit rounds is 0; wanted a whole number above 0, or none at all",
+    ),
     ("generation", _twice, "tied to a plan generation already; make a new RequestContext"),
 ]
 

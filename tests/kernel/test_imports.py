@@ -47,7 +47,9 @@ def test_rule_7_light_modules_of_the_kernel_load_no_langchain(module: str) -> No
     """Neither langchain_core nor pydantic nor anything of the host comes with them."""
     loaded = loaded_by(module)
     assert loaded & (HEAVY | HOST_ONLY | TEST_ONLY) == set()
-    assert not {name for name in loaded if name.startswith(("symfonic.host", "symfonic.plugin", "symfonic.capabilities"))}
+    assert not {
+        name for name in loaded if name.startswith(("symfonic.host", "symfonic.plugin", "symfonic.capabilities"))
+    }
 
 
 def test_rule_7_the_plugin_page_loads_no_langchain() -> None:
@@ -55,7 +57,9 @@ def test_rule_7_the_plugin_page_loads_no_langchain() -> None:
     loaded = loaded_by("symfonic.plugin")
     assert "pluggy" in loaded
     assert loaded & (HEAVY | TEST_ONLY | HOST_ONLY - {"pluggy"}) == set()
-    assert not {name for name in loaded if name.startswith(("symfonic.host", "symfonic.capabilities", "symfonic.offline"))}
+    assert not {
+        name for name in loaded if name.startswith(("symfonic.host", "symfonic.capabilities", "symfonic.offline"))
+    }
 
 
 @pytest.mark.parametrize("module", ["symfonic.kernel.compile", "symfonic.kernel.turn"])
@@ -64,7 +68,9 @@ def test_rule_7_the_whole_kernel_knows_no_host(module: str) -> None:
     loaded = loaded_by(module)
     assert "langchain_core" in loaded
     assert not loaded & {"pluggy", "cattrs", "click", "rich", *TEST_ONLY}
-    assert not {name for name in loaded if name.startswith(("symfonic.host", "symfonic.plugin", "symfonic.capabilities"))}
+    assert not {
+        name for name in loaded if name.startswith(("symfonic.host", "symfonic.plugin", "symfonic.capabilities"))
+    }
 
 
 @pytest.mark.parametrize("module", KERNEL)

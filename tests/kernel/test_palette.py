@@ -169,7 +169,14 @@ def test_pal_2_bind_is_the_model_of_binding() -> None:
     again = projector.binding(frozenset("bc"))
     assert not again.fresh
     assert projector.bind(frozenset("bc")) is again.model is first.model
-    assert [field.name for field in attrs.fields(Binding)] == ["model", "identity", "offered", "forced", "reason", "fresh"]
+    assert [field.name for field in attrs.fields(Binding)] == [
+        "model",
+        "identity",
+        "offered",
+        "forced",
+        "reason",
+        "fresh",
+    ]
 
 
 # -- PAL-3, PAL-5 ---------------------------------------------------------------------------------------------------
@@ -357,7 +364,11 @@ def test_pal_9_the_values_of_the_seam() -> None:
     """ForcingSupport, Bound and BindRequest are frozen values with the contract's fields and defaults."""
     support = ForcingSupport("honoured")
     assert (support.answer, support.scope, support.form, support.effect, support.reason) == (
-        "honoured", "named", "name", "silent", "",
+        "honoured",
+        "named",
+        "name",
+        "silent",
+        "",
     )
     assert (Bound("m").offered, Bound("m").forced_sent, Bound("m").reason) == ((), False, None)
     request = BindRequest("m", ("a", "b"), ("a",))
@@ -401,14 +412,22 @@ def test_pal_9_compile_binds_once_converted_schemas() -> None:
         (ForcingSupport("honoured", scope="single_only"), "a", None),
         (ForcingSupport("unknown", scope="any_only"), "a", None),
         (ForcingSupport("unknown"), "a", "the force of 'a' is sent and not known to be honoured"),
-        (ForcingSupport("unknown", reason="new model"), "a", "the force of 'a' is sent and not known to be honoured: new model"),
+        (
+            ForcingSupport("unknown", reason="new model"),
+            "a",
+            "the force of 'a' is sent and not known to be honoured: new model",
+        ),
         (ForcingSupport("refused"), None, "the force of 'a' is not sent, the provider's answer is refused"),
         (
             ForcingSupport("ignored", reason="thinking"),
             None,
             "the force of 'a' is not sent, the provider's answer is ignored: thinking",
         ),
-        (ForcingSupport("honoured", scope="none"), None, "the force of 'a' is not sent, the provider's answer is honoured"),
+        (
+            ForcingSupport("honoured", scope="none"),
+            None,
+            "the force of 'a' is not sent, the provider's answer is honoured",
+        ),
         (ForcingSupport("refused", scope="named"), "a", None),
     ],
 )
@@ -426,7 +445,9 @@ def test_pal_10_the_forcing_answer_decides_what_is_sent(
 
 def test_pal_10_the_kernels_reason_is_added_to_the_binders() -> None:
     """Both reasons are told, and a force that was not sent is not taken for sent, whatever the binder says."""
-    projector, _, _ = make("abc", forcing=ForcingSupport("refused"), bind_with=lambda *_: Bound("m", "a", True, "also this"))
+    projector, _, _ = make(
+        "abc", forcing=ForcingSupport("refused"), bind_with=lambda *_: Bound("m", "a", True, "also this")
+    )
     binding = projector.binding(frozenset("a"), "a")
     assert binding.forced is None
     assert binding.reason == "also this; the force of 'a' is not sent, the provider's answer is refused"
@@ -663,9 +684,21 @@ SHAPES: list[tuple[object, str, str]] = [
     (TitledTool, "by_title", "caller"),
     (Typed, "Typed", "caller"),
     (spec("openai"), "openai", "caller"),
-    ({"type": "function", "name": "responses", "parameters": {"type": "object", "properties": {}}}, "responses", "caller"),
-    ({"name": "anthropic", "description": "d", "input_schema": {"type": "object", "properties": {}}}, "anthropic", "caller"),
-    ({"type": "custom", "name": "anthropic2", "input_schema": {"type": "object", "properties": {}}}, "anthropic2", "caller"),
+    (
+        {"type": "function", "name": "responses", "parameters": {"type": "object", "properties": {}}},
+        "responses",
+        "caller",
+    ),
+    (
+        {"name": "anthropic", "description": "d", "input_schema": {"type": "object", "properties": {}}},
+        "anthropic",
+        "caller",
+    ),
+    (
+        {"type": "custom", "name": "anthropic2", "input_schema": {"type": "object", "properties": {}}},
+        "anthropic2",
+        "caller",
+    ),
     ({"title": "json_schema", "type": "object", "properties": {"x": {"type": "integer"}}}, "json_schema", "caller"),
     ({"toolSpec": {"name": "bedrock", "inputSchema": {"json": {}}}}, "bedrock", "caller"),
     ({"type": "web_search"}, "web_search", "provider"),
@@ -754,9 +787,9 @@ def test_pal_14_identity_is_spelt_as_the_contract_has_it(names: object, forced: 
     assert palette_identity(names, forced) == identity  # type: ignore[arg-type]  # parametrized
 
 
-_tool_names = st.text(
-    st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=6
-).filter(lambda name: bool(name.strip()) and name != "*")
+_tool_names = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=6).filter(
+    lambda name: bool(name.strip()) and name != "*"
+)
 _palettes = st.one_of(st.none(), st.just(NOTHING), st.frozensets(_tool_names, min_size=1, max_size=4))
 _forces = st.one_of(st.none(), _tool_names)
 
@@ -917,4 +950,3 @@ def test_pal_20_the_default_binder_gives_the_model_itself_for_nothing() -> None:
     projector, model, _ = make("abc")
     assert projector.bind(NOTHING) is model
     assert model.bound == []
-

@@ -39,7 +39,13 @@ def test_stg_1_the_ladder_is_all_phases_in_the_order_a_turn_climbs_them() -> Non
     assert issubclass(Phase, StrEnum)
     assert isinstance(PHASE_LADDER, tuple)
     assert [str(phase) for phase in PHASE_LADDER] == [
-        "resolve", "prompt-assembly", "pre-model", "post-model", "pre-tool", "post-tool", "settle",
+        "resolve",
+        "prompt-assembly",
+        "pre-model",
+        "post-model",
+        "pre-tool",
+        "post-tool",
+        "settle",
     ]
     assert set(PHASE_LADDER) == set(Phase)
     assert tuple(PHASES) == PHASE_LADDER

@@ -49,7 +49,10 @@ def add(x: int, y: int = 2) -> int:
 
 
 def spec(name: str, description: str = "d") -> dict[str, object]:
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": {"type": "object"}}}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": description, "parameters": {"type": "object"}},
+    }
 
 
 def compiled(**options: object) -> Plan:
@@ -73,8 +76,19 @@ def test_ipl_1_compile_takes_no_contributor() -> None:
     """Everything comes by keyword, and no parameter says who contributed what."""
     parameters = inspect.signature(compile_plan).parameters
     assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters.values())
-    wanted = {"model", "tools", "stages", "handlers", "grants", "forcing", "bind_with", "system", "event_sink", "limits",
-              "capabilities"}
+    wanted = {
+        "model",
+        "tools",
+        "stages",
+        "handlers",
+        "grants",
+        "forcing",
+        "bind_with",
+        "system",
+        "event_sink",
+        "limits",
+        "capabilities",
+    }
     assert wanted <= set(parameters)
     assert not [name for name in parameters if any(word in name for word in ("plugin", "dist", "source", "provenance"))]
 
@@ -95,7 +109,12 @@ def test_ipl_1_a_plan_has_program_grants_limits_and_bindings() -> None:
     assert plan.bindings.tools == (add,)
     assert (plan.system, plan.capabilities) == ("be kind", {"tools": "digest"})
     least = compiled()
-    assert (least.stage_program.stages, least.effect_grants, least.limits, least.system) == ((), frozenset(), Limits(), "")
+    assert (least.stage_program.stages, least.effect_grants, least.limits, least.system) == (
+        (),
+        frozenset(),
+        Limits(),
+        "",
+    )
 
 
 def test_ipl_1_a_bare_text_of_grants_is_one_grant() -> None:
@@ -152,7 +171,11 @@ REFUSED: list[tuple[str, dict[str, object], str]] = [
         {"stages": [STAGE], "handlers": {"s": "text"}},
         "HandlerError: the handler of stage 's' is a str, which cannot be called",
     ),
-    ("two of one name", {"stages": [STAGE, STAGE], "handlers": {"s": ignore}}, "StageError: 2 stages are named 's'; give each a name of its own"),
+    (
+        "two of one name",
+        {"stages": [STAGE, STAGE], "handlers": {"s": ignore}},
+        "StageError: 2 stages are named 's'; give each a name of its own",
+    ),
     (
         "unknown phase",
         {"stages": [Stage("s", "setle")], "handlers": {"s": ignore}},
@@ -165,10 +188,18 @@ REFUSED: list[tuple[str, dict[str, object], str]] = [
     ),
     (
         "not granted",
-        {"stages": [Stage("s", "resolve", frozenset({"tools.narrow"}))], "handlers": {"s": ignore}, "grants": ["tools.force"]},
+        {
+            "stages": [Stage("s", "resolve", frozenset({"tools.narrow"}))],
+            "handlers": {"s": ignore},
+            "grants": ["tools.force"],
+        },
         "EffectError: stage 's' declares the effect tools.narrow, which is not granted; grant it or drop the stage",
     ),
-    ("unknown grant", {"grants": ["tools.narow"]}, "EffectError: the unknown effect 'tools.narow' is granted; did you mean 'tools.narrow'?"),
+    (
+        "unknown grant",
+        {"grants": ["tools.narow"]},
+        "EffectError: the unknown effect 'tools.narow' is granted; did you mean 'tools.narrow'?",
+    ),
     (
         "wild grant",
         {"grants": ["zzz"]},
@@ -179,7 +210,10 @@ REFUSED: list[tuple[str, dict[str, object], str]] = [
     ),
     (
         "cycle",
-        {"stages": [Stage("a", "settle", before=("b",)), Stage("b", "settle", before=("a",))], "handlers": {"a": ignore, "b": ignore}},
+        {
+            "stages": [Stage("a", "settle", before=("b",)), Stage("b", "settle", before=("a",))],
+            "handlers": {"a": ignore, "b": ignore},
+        },
         "OrderError: stages at settle wait for each other: a, b; drop one before/after",
     ),
     (
@@ -187,7 +221,11 @@ REFUSED: list[tuple[str, dict[str, object], str]] = [
         {"stages": [Stage(n, "resolve", resolves="tools") for n in "ba"], "handlers": {"a": ignore, "b": ignore}},
         "StageError: capability 'tools' has 2 resolvers, a, b; keep one",
     ),
-    ("model", {"model": object()}, "HandlerError: the model is a object, which has no ainvoke and astream; wanted a LangChain chat model"),
+    (
+        "model",
+        {"model": object()},
+        "HandlerError: the model is a object, which has no ainvoke and astream; wanted a LangChain chat model",
+    ),
     (
         "model cannot bind",
         {"model": GenericFakeChatModel(messages=iter([AIMessage("x")])), "tools": [add]},
@@ -195,7 +233,11 @@ REFUSED: list[tuple[str, dict[str, object], str]] = [
     ),
     ("bind_with", {"bind_with": "bind"}, "HandlerError: bind_with is a str, which cannot be called"),
     ("sink", {"event_sink": object()}, "HandlerError: the event sink is a object, which has no emit"),
-    ("tool", {"tools": [spec("none")]}, "ToolNameError: tool name 'none' is a word providers read as a kind of tool choice, so that a force of it would be lost; alias the tool to another name"),
+    (
+        "tool",
+        {"tools": [spec("none")]},
+        "ToolNameError: tool name 'none' is a word providers read as a kind of tool choice, so that a force of it would be lost; alias the tool to another name",
+    ),
 ]
 
 
@@ -229,7 +271,10 @@ def test_ipl_2_findings_say_whom_they_are_about() -> None:
     with pytest.raises(PlanRefused) as caught:
         compiled(
             tools=[spec("a"), spec("a")],
-            stages=[Stage("s", "resolve", frozenset({"tools.narrow"}), resolves="t"), Stage("r", "resolve", resolves="t")],
+            stages=[
+                Stage("s", "resolve", frozenset({"tools.narrow"}), resolves="t"),
+                Stage("r", "resolve", resolves="t"),
+            ],
             handlers={"x": ignore, "r": 5},
         )
     subjects = [(type(e), e.subjects) for e in caught.value.exceptions]
@@ -369,7 +414,12 @@ def test_ipl_4_no_mutable_container_is_reachable_through_a_plan() -> None:
         and ".tools[]" not in path
     ]
     assert mutable == []
-    for mapping in (plan.capabilities, plan.bindings.stage_handlers, plan.bindings.toolset.by_name, plan.stage_program.by_phase):
+    for mapping in (
+        plan.capabilities,
+        plan.bindings.stage_handlers,
+        plan.bindings.toolset.by_name,
+        plan.stage_program.by_phase,
+    ):
         assert isinstance(mapping, MappingProxyType)
 
 
@@ -419,7 +469,11 @@ def declared(**changes: object) -> Plan:
     """A plan with something of everything, one thing changed."""
     options: dict[str, object] = {
         "tools": [add, spec("b")],
-        "stages": [Stage("r", "resolve", frozenset({"tools.narrow"}), resolves="tools"), Stage("s", "settle"), Stage("t", "settle")],
+        "stages": [
+            Stage("r", "resolve", frozenset({"tools.narrow"}), resolves="tools"),
+            Stage("s", "settle"),
+            Stage("t", "settle"),
+        ],
         "handlers": dict.fromkeys(("r", "s", "t"), ignore),
         "grants": ["tools.narrow"],
         "capabilities": {"tools": "d1"},
@@ -470,7 +524,10 @@ DIFFERENT: dict[str, dict[str, object]] = {
 
 def test_ipl_5_equal_declarations_have_equal_keys_and_are_equal_plans() -> None:
     """Compiled twice, from other objects and containers, with another model and sink: equal, and one in a set."""
-    one, two = declared(), declared(model=ScriptedModel("other"), event_sink=RecordingSink(), bind_with=lambda m, *_: (m, None))
+    one, two = (
+        declared(),
+        declared(model=ScriptedModel("other"), event_sink=RecordingSink(), bind_with=lambda m, *_: (m, None)),
+    )
     assert one.equality_key == two.equality_key
     assert one.equality_key.startswith(f"{KEY_VERSION}:")
     assert one == two
@@ -557,7 +614,9 @@ def test_ipl_5_the_key_is_the_same_in_another_process_and_under_another_hash_see
 
 def test_ipl_5_no_text_is_in_the_key() -> None:
     """A digest holds neither the system text, nor a description, nor a capability's configuration."""
-    key = declared(system="s3cret-system", capabilities={"tools": "s3cret-digest"}, tools=[spec("b", "s3cret-tool")]).equality_key
+    key = declared(
+        system="s3cret-system", capabilities={"tools": "s3cret-digest"}, tools=[spec("b", "s3cret-tool")]
+    ).equality_key
     assert "s3cret" not in key
     assert len(key) == len(KEY_VERSION) + 1 + 64
 

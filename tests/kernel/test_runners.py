@@ -75,7 +75,9 @@ RUN: dict[Phase, Callable[..., object]] = {
     Phase.PROMPT_ASSEMBLY: lambda plan, **o: run_prompt_assembly(
         plan, REQUEST, resolved=RESOLVED, transcript=[HumanMessage("hello")], **o
     ),
-    Phase.PRE_MODEL: lambda plan, **o: run_pre_model(plan, REQUEST, resolved=RESOLVED, transcript=[HumanMessage("hello")], **o),
+    Phase.PRE_MODEL: lambda plan, **o: run_pre_model(
+        plan, REQUEST, resolved=RESOLVED, transcript=[HumanMessage("hello")], **o
+    ),
     Phase.POST_MODEL: lambda plan, **o: run_post_model(plan, REQUEST, resolved=RESOLVED, response=AIMessage("hi"), **o),
     Phase.PRE_TOOL: lambda plan, **o: run_pre_tool(plan, REQUEST, resolved=RESOLVED, call=CALL, **o),
     Phase.POST_TOOL: lambda plan, **o: run_post_tool(plan, REQUEST, resolved=RESOLVED, call=CALL, result=ANSWER, **o),
@@ -255,7 +257,12 @@ def rich_messages() -> list[BaseMessage]:
             "hi",
             tool_calls=[call],
             invalid_tool_calls=[{"name": "a", "args": "{", "id": "2", "error": "e", "type": "invalid_tool_call"}],
-            usage_metadata={"input_tokens": 1, "output_tokens": 1, "total_tokens": 2, "input_token_details": {"cache_read": 1}},
+            usage_metadata={
+                "input_tokens": 1,
+                "output_tokens": 1,
+                "total_tokens": 2,
+                "input_token_details": {"cache_read": 1},
+            },
             response_metadata={"symfonic": {"offered": ["a"]}},
         ),
         AIMessageChunk("", tool_call_chunks=[{"name": "a", "args": "{}", "id": "3", "index": 0}]),
@@ -429,7 +436,9 @@ def test_pre_4_copies_are_equal_and_share_nothing_mutable() -> None:
 def test_pre_5_resolve_only_a_value_makes_an_entry() -> None:
     """A bare value, a Resolution's value; None and a Resolution without value decline. The rest stays in the trace."""
     told = Resolution("v", why={"a": ("because",)})  # type: ignore[arg-type]  # converted
-    plan = plan_with("resolve", gives("bare"), gives(told), gives(None), gives(Resolution(declined="not mine")), gives(()))
+    plan = plan_with(
+        "resolve", gives("bare"), gives(told), gives(None), gives(Resolution(declined="not mine")), gives(())
+    )
     resolved, traces = run("resolve", plan)  # type: ignore[misc]  # a pair
     assert resolved.capabilities == ("cap-a", "cap-b", "cap-e")
     assert resolved.of("cap-a").value == "bare"
@@ -465,7 +474,9 @@ def test_pre_5_resolve_a_stage_that_resolves_nothing_may_only_look() -> None:
 def test_pre_5_prompt_assembly_collects_messages_in_program_order() -> None:
     """One message or a sequence of them from each stage; what a handler keeps is not what is sent."""
     mine = HumanMessage("one")
-    plan = plan_with("prompt-assembly", gives(mine), gives(None), gives([SystemMessage("two"), AIMessage("three")]), gives(()))
+    plan = plan_with(
+        "prompt-assembly", gives(mine), gives(None), gives([SystemMessage("two"), AIMessage("three")]), gives(())
+    )
     added, traces = run("prompt-assembly", plan)  # type: ignore[misc]  # a pair
     assert [m.content for m in added] == ["one", "two", "three"]
     assert [t.status for t in traces] == ["ok"] * 4
@@ -473,7 +484,9 @@ def test_pre_5_prompt_assembly_collects_messages_in_program_order() -> None:
     assert added[0].content == "one"
 
 
-@pytest.mark.parametrize("outcome", ["text", ["text"], [HumanMessage("x"), "text"], {"role": "user"}, 5, {HumanMessage}])
+@pytest.mark.parametrize(
+    "outcome", ["text", ["text"], [HumanMessage("x"), "text"], {"role": "user"}, 5, {HumanMessage}]
+)
 def test_pre_5_prompt_assembly_refuses_what_is_no_message(outcome: object) -> None:
     """The stage is failed, naming what was got and wanted, and nothing of it is added."""
     with pytest.raises(StageCrashed, match=f"answered with a {type(outcome).__name__}; wanted a message or a sequence"):
@@ -510,7 +523,8 @@ def test_pre_5_pre_tool_the_first_refusal_wins_and_later_stages_still_observe() 
     """A later refusal does not replace it, and a later amendment is still seen."""
     seen: list[object] = []
     decision = run(
-        "pre-tool", plan_with("pre-tool", gives(Refuse("first")), gives(Amend({"x": 9})), gives(Refuse("second")), seen.append)
+        "pre-tool",
+        plan_with("pre-tool", gives(Refuse("first")), gives(Amend({"x": 9})), gives(Refuse("second")), seen.append),
     )
     assert decision.refusal == Refuse("first")  # type: ignore[attr-defined]  # a decision
     assert [t.status for t in decision.traces] == ["ok"] * 4  # type: ignore[attr-defined]  # a decision
@@ -599,7 +613,9 @@ def test_pre_5_the_shared_mechanism_passes_apply_and_limit() -> None:
     applied: list[object] = []
     plan = plan_with("settle", gives(1), gives(2))
     traces = asyncio.run(
-        run_phase(plan, Phase.SETTLE, lambda stage: stage.name, apply=lambda s, o: applied.append((s.name, o)), limit_s=9)
+        run_phase(
+            plan, Phase.SETTLE, lambda stage: stage.name, apply=lambda s, o: applied.append((s.name, o)), limit_s=9
+        )
     )
     assert applied == [("a", 1), ("b", 2)]
     assert len(traces) == 2

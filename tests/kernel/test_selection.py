@@ -232,7 +232,9 @@ SPENT: list[tuple[str, list[BaseMessage], bool]] = [
 
 
 @pytest.mark.parametrize(("messages", "spent"), [row[1:] for row in SPENT], ids=[row[0] for row in SPENT])
-def test_pal_19_a_force_is_spent_by_a_result_for_a_call_to_that_tool(messages: list[BaseMessage], *, spent: bool) -> None:
+def test_pal_19_a_force_is_spent_by_a_result_for_a_call_to_that_tool(
+    messages: list[BaseMessage], *, spent: bool
+) -> None:
     """Decided from this turn's messages alone; the tools that are offered stay as they are when it is spent."""
     plan = plan_of("cab")
     binding = chose(plan, FORCE_A, messages)
@@ -299,8 +301,13 @@ def test_pal_19_the_nearest_earlier_call_of_an_id_is_the_one_answered(messages: 
     expected = []
     for place, message in enumerate(messages):
         if isinstance(message, ToolMessage):
-            earlier = [c["name"] for m in messages[:place] if isinstance(m, AIMessage) for c in m.tool_calls
-                       if c["id"] == message.tool_call_id]
+            earlier = [
+                c["name"]
+                for m in messages[:place]
+                if isinstance(m, AIMessage)
+                for c in m.tool_calls
+                if c["id"] == message.tool_call_id
+            ]
             if earlier:
                 expected.append((earlier[-1], message))
     assert list(answered_calls(messages)) == expected
@@ -488,7 +495,9 @@ def test_pal_22_what_is_revealed_stays_within_the_ceiling() -> None:
     plan = finder_plan(limits=Limits(tools=2))
     binding = chose(plan, FINDER, found(["a", "b"]), allowed_tools={"find", "b"})
     assert binding.offered == ("b", "find")
-    assert chose(plan, FINDER, found(["a"]), allowed_tools={"a"}).offered == (), "the selection under the ceiling is empty"
+    assert chose(plan, FINDER, found(["a"]), allowed_tools={"a"}).offered == (), (
+        "the selection under the ceiling is empty"
+    )
 
 
 def test_pal_22_the_full_palette_and_nothing_reveal_nothing() -> None:

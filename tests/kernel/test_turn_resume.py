@@ -79,7 +79,9 @@ def test_with_results_refuses_an_id_that_is_not_pending() -> None:
 
 def test_trn_4_unparsable_calls_count_towards_the_limit() -> None:
     """A model that only makes unparsable calls ends by limits.tool_calls too."""
-    broken = AIMessage("", invalid_tool_calls=[{"name": "look", "args": "{", "id": "1", "error": None, "type": "invalid_tool_call"}])
+    broken = AIMessage(
+        "", invalid_tool_calls=[{"name": "look", "args": "{", "id": "1", "error": None, "type": "invalid_tool_call"}]
+    )
     plan = compile_plan(
         model=ScriptedModel(broken, repeat=True), tools=[look], limits=Limits(rounds=None, tool_calls=3)
     )

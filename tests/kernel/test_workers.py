@@ -449,7 +449,12 @@ def test_stg_10_a_pool_asked_for_while_another_thread_makes_it_is_that_one(monke
 def script(text: str, timeout: float = WAIT_S) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     return subprocess.run(  # noqa: S603  # our own interpreter and script
-        [sys.executable, "-c", textwrap.dedent(text)], env=env, capture_output=True, text=True, timeout=timeout, check=False
+        [sys.executable, "-c", textwrap.dedent(text)],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
     )
 
 

@@ -169,7 +169,9 @@ def _sink_list_problems(wanted: Sequence[str] | None, declared: Sequence[str]) -
     if wanted is None:
         return []
     known = [LOGGING, *declared]
-    problems = [f"events.sinks: {name!r} is no sink; {did_you_mean(name, known)}" for name in wanted if name not in known]
+    problems = [
+        f"events.sinks: {name!r} is no sink; {did_you_mean(name, known)}" for name in wanted if name not in known
+    ]
     left = [name for name in declared if name not in wanted]
     if left:
         line = ", ".join(f'"{name}"' for name in (*wanted, *left))

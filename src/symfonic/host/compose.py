@@ -67,9 +67,7 @@ class Host:
 
         def read() -> _Spec:
             deployment = load_deployment(file)
-            return _Spec(
-                deployment=deployment, selected=select(deployment), code=Code(), root=file.resolve().parent
-            )
+            return _Spec(deployment=deployment, selected=select(deployment), code=Code(), root=file.resolve().parent)
 
         return cls(read)
 
@@ -354,7 +352,10 @@ def compose(
     def read() -> _Spec:
         loaded, problems = load_plugins(sources)
         return _Spec(
-            deployment=deployment, selected=Selected(loaded=loaded, problems=problems), code=code, root=Path(root).resolve()
+            deployment=deployment,
+            selected=Selected(loaded=loaded, problems=problems),
+            code=code,
+            root=Path(root).resolve(),
         )
 
     return Host(read)
@@ -362,8 +363,12 @@ def compose(
 
 def _check_uses(sources: Sequence[Source]) -> None:
     ids = [source.table.id for source in sources]
-    problems = [f"plugin id {one!r} stands twice; give one of them another id" for one in sorted(set(ids)) if ids.count(one) > 1]
-    problems.extend(f"plugin id {one!r}: small letters, digits and hyphens, a letter first" for one in ids if not is_plugin_id(one))
+    problems = [
+        f"plugin id {one!r} stands twice; give one of them another id" for one in sorted(set(ids)) if ids.count(one) > 1
+    ]
+    problems.extend(
+        f"plugin id {one!r}: small letters, digits and hyphens, a letter first" for one in ids if not is_plugin_id(one)
+    )
     problems.extend(
         f"plugin {source.table.id!r}: the grant {grant!r} is no effect; known: {', '.join(Effect)}"
         for source in sources
@@ -372,4 +377,3 @@ def _check_uses(sources: Sequence[Source]) -> None:
     )
     if problems:
         raise ConfigError(problems, source="compose(...)")
-

@@ -13,7 +13,9 @@ from symfonic.kernel.stages import Stage
 
 __all__ = ["config_digests", "redacted"]
 
-SECRET_WORDS = frozenset({"apikey", "auth", "credential", "credentials", "key", "passwd", "password", "secret", "token"})
+SECRET_WORDS = frozenset(
+    {"apikey", "auth", "credential", "credentials", "key", "passwd", "password", "secret", "token"}
+)
 """Words that make a configuration key's value a secret; whole words, so that ``keywords`` is none."""
 
 
@@ -34,7 +36,8 @@ def redacted(value: object) -> object:
     """JSON-like data with the values of secret keys replaced, at any depth."""
     if isinstance(value, dict):
         return {
-            key: "..." if _is_secret(key) and not isinstance(item, dict) else redacted(item) for key, item in value.items()
+            key: "..." if _is_secret(key) and not isinstance(item, dict) else redacted(item)
+            for key, item in value.items()
         }
     if isinstance(value, list):
         return [redacted(item) for item in value]

@@ -118,7 +118,9 @@ def _plugins_of(distribution: importlib_metadata.Distribution) -> list[Installed
 
 def _identity(distribution: importlib_metadata.Distribution) -> tuple[str, str, str]:
     """Name, version and place; from the metadata folder's name, which costs a third of reading METADATA."""
-    folder = str(getattr(distribution, "_path", ""))  # PathDistribution keeps it here; other finders have METADATA alone
+    folder = str(
+        getattr(distribution, "_path", "")
+    )  # PathDistribution keeps it here; other finders have METADATA alone
     match = re.search(r"([^/\\]+?)-([^/\\-]+)\.dist-info[/\\]?$", folder)
     if match:
         return normal_name(match[1]), match[2], folder

@@ -30,14 +30,20 @@ def import_class(use: str, contributed: Sequence[str]) -> type:
         ConfigError: It is not spelt so, the module cannot be imported, or has no such class.
     """
     if not is_class_path(use):
-        raise ConfigError([f"model.use: {use!r} is neither a selected plugin's model nor module:Class; {_hint(use, contributed)}"])
+        raise ConfigError(
+            [f"model.use: {use!r} is neither a selected plugin's model nor module:Class; {_hint(use, contributed)}"]
+        )
     module_name, _, path = use.partition(":")
     try:
         found: object = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise ConfigError([f"model.use: importing {module_name} needs {error.name}, which is not installed"]) from error
-        raise ConfigError([f"model.use: there is no module {module_name!r}; {_where(module_name)}, or {_hint(use, contributed)}"]) from error
+            raise ConfigError(
+                [f"model.use: importing {module_name} needs {error.name}, which is not installed"]
+            ) from error
+        raise ConfigError(
+            [f"model.use: there is no module {module_name!r}; {_where(module_name)}, or {_hint(use, contributed)}"]
+        ) from error
     except (Exception, SystemExit) as error:  # whatever a package does at import is told as its fault
         raise ConfigError([f"model.use: importing {module_name} raised {type(error).__name__}: {error}"]) from error
     for step in path.split("."):

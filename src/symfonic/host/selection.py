@@ -92,7 +92,9 @@ def is_required(table: PluginTable, loaded: Sequence[LoadedPlugin] = ()) -> bool
 def refuse(problems: Sequence[SymfonicError]) -> SymfonicError:
     """One error out of all problems of a start."""
     if all(isinstance(problem, ConfigError) for problem in problems):
-        return ConfigError([text for problem in problems if isinstance(problem, ConfigError) for text in problem.problems])
+        return ConfigError(
+            [text for problem in problems if isinstance(problem, ConfigError) for text in problem.problems]
+        )
     return problems[0] if len(problems) == 1 else PluginsRefused(problems)
 
 

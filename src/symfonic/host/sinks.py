@@ -42,7 +42,10 @@ def _told(event: Event) -> tuple[int, str]:
     if isinstance(event, Degraded):
         return logging.WARNING, f"degraded ({event.kind}): {event.reason}"
     if isinstance(event, StageTraced) and event.status != "ok":
-        return logging.WARNING, f"stage {event.stage} at {event.phase} {event.status}: {event.error or event.error_type}"
+        return (
+            logging.WARNING,
+            f"stage {event.stage} at {event.phase} {event.status}: {event.error or event.error_type}",
+        )
     if isinstance(event, TurnErrored):
         return logging.WARNING, f"turn {event.turn_id} failed: {event.error or event.error_type}"
     if isinstance(event, TurnFinished):

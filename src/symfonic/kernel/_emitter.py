@@ -50,9 +50,7 @@ class Emitter:
         if not self.observed:
             return
         self._seq += 1
-        made = event(
-            turn_id=self.turn_id, seq=self._seq, time=time(), conversation_id=self.conversation_id, **fields
-        )
+        made = event(turn_id=self.turn_id, seq=self._seq, time=time(), conversation_id=self.conversation_id, **fields)
         if self._stream is not None:
             self._stream(made)
         if self._sink is not None and (self._sink_deltas or not made.DELTA):

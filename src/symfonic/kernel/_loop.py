@@ -121,7 +121,8 @@ class Turn:
             run_resolve(self._plan, self._handed, transcript=self._window()), _second
         )
         self._added, _ = await self._staged(
-            run_prompt_assembly(self._plan, self._handed, resolved=self._ctx.resolved, transcript=self._window()), _second
+            run_prompt_assembly(self._plan, self._handed, resolved=self._ctx.resolved, transcript=self._window()),
+            _second,
         )
         limit = self._plan.limits.rounds
         while limit is None or self._record.rounds < limit:
@@ -261,7 +262,9 @@ class Turn:
         called = tuple(call_names(answer).values())
         if forced not in called:
             instead = f"called {', '.join(called)}" if called else "called no tool"
-            self._record.degrade("force", f"the force of {forced!r} came back unmet: the model {instead}", forced, number)
+            self._record.degrade(
+                "force", f"the force of {forced!r} came back unmet: the model {instead}", forced, number
+            )
 
     async def _run_tools(self, binding: Binding, answer: AIMessage, number: int) -> str:
         limit = self._plan.limits.tool_calls

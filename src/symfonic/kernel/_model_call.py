@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["call_model", "with_call_ids"]
 
 
-
 async def call_model(
     model: CallableModel,
     wire: Sequence[BaseMessage],
@@ -191,5 +190,3 @@ def with_call_ids(answer: AIMessage, place: int) -> AIMessage:
             seen.add(own)
             fixed[field].append({**call, "id": own})
     return answer.model_copy(update=fixed) if changed else answer
-
-

@@ -140,7 +140,9 @@ def tool_name(tool: object) -> str:
     name = _dict_name(tool) if isinstance(tool, Mapping) else _object_name(tool)
     if isinstance(name, str):
         return name
-    shown = f"a dict with the keys {', '.join(sorted(map(str, tool)))}" if isinstance(tool, Mapping) else repr(type(tool))
+    shown = (
+        f"a dict with the keys {', '.join(sorted(map(str, tool)))}" if isinstance(tool, Mapping) else repr(type(tool))
+    )
     message = f"no name can be found for the tool {shown}; give it a name, for a callable object wrap it in a function"
     raise PaletteError(message)
 

@@ -61,7 +61,13 @@ class TurnRecord:
                 self.degrade("router", trace.outcome.declined, trace.stage.name, number)
 
     def degrade(
-        self, kind: str, reason: str, subject: str | None = None, round: int | None = None, *, once: bool = False  # noqa: A002  # the field's name in events
+        self,
+        kind: str,
+        reason: str,
+        subject: str | None = None,
+        round: int | None = None,  # noqa: A002  # the field's name in events
+        *,
+        once: bool = False,
     ) -> None:
         """Keep and tell a degradation; with ``once``, one that is known already is not told again."""
         if once and any(known.kind == kind and known.reason == reason for known in self.degradations):

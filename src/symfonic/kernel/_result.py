@@ -159,7 +159,9 @@ class TurnResult:
         pending = {str(call["id"]) for call in self.pending}
         unknown = sorted(results.keys() - pending)
         if unknown:
-            message = f"no pending call has the id {', '.join(unknown)}; pending: {', '.join(sorted(pending)) or 'none'}"
+            message = (
+                f"no pending call has the id {', '.join(unknown)}; pending: {', '.join(sorted(pending)) or 'none'}"
+            )
             raise KeyError(message)
         return tuple(_answered(message, results) for message in self.messages)
 

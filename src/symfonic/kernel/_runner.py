@@ -75,7 +75,9 @@ def _dispatcher(plan: StagePlan, handlers: Mapping[str, Handler] | None) -> Stag
     if handlers:
         _check_added(plan, handlers)
         return StageDispatcher({**plan.bindings.stage_handlers, **handlers})
-    compiled = getattr(plan.bindings, "dispatcher", None)  # a compiled plan brings one; a stand-in with handlers alone does not
+    compiled = getattr(
+        plan.bindings, "dispatcher", None
+    )  # a compiled plan brings one; a stand-in with handlers alone does not
     return compiled if isinstance(compiled, StageDispatcher) else StageDispatcher(plan.bindings.stage_handlers)
 
 

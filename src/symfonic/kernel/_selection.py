@@ -42,7 +42,9 @@ def binding_for(
         PaletteError: A ToolPalette or a force names what cannot be offered.
     """
     projector = plan.bindings.palette
-    request = getattr(ctx, "request", None)  # a context without a request has no ceiling and no choice: see ports.TurnLike
+    request = getattr(
+        ctx, "request", None
+    )  # a context without a request has no ceiling and no choice: see ports.TurnLike
     if projector is None:
         if request is not None and request.tool_choice is not None:
             message = f"cannot force {request.tool_choice!r}, the plan has no tools; valid: none"

@@ -149,7 +149,9 @@ def _handler_problems(
             text = f"the handler of stage {name!r} is a {type(handler).__name__}, which cannot be called"
             problems.append(HandlerError(text, subjects=(name,)))
     strangers = sorted(unbound - names, key=str)
-    problems += [HandlerError(f"{name!r} is left unbound and is no stage; drop it", subjects=(name,)) for name in strangers]
+    problems += [
+        HandlerError(f"{name!r} is left unbound and is no stage; drop it", subjects=(name,)) for name in strangers
+    ]
     return problems
 
 
@@ -162,7 +164,9 @@ def _grant_problems(stages: Sequence[Stage], grants: frozenset[str]) -> list[Pla
         problems.append(EffectError(f"the unknown effect {grant!r} is granted; {hint}"))
     for stage in stages:
         for effect in sorted((stage.effects & known) - grants):
-            text = f"stage {stage.name!r} declares the effect {effect}, which is not granted; grant it or drop the stage"
+            text = (
+                f"stage {stage.name!r} declares the effect {effect}, which is not granted; grant it or drop the stage"
+            )
             problems.append(EffectError(text, subjects=(stage.name,)))
     return problems
 
@@ -187,9 +191,13 @@ def _seam_problems(
     problems: list[PlanError] = []
     kind = type(model).__name__
     if not isinstance(model, CallableModel):
-        problems.append(HandlerError(f"the model is a {kind}, which has no ainvoke and astream; wanted a LangChain chat model"))
+        problems.append(
+            HandlerError(f"the model is a {kind}, which has no ainvoke and astream; wanted a LangChain chat model")
+        )
     elif palette and bind_with is None and not _can_bind(model):
-        problems.append(HandlerError(f"{kind} does not implement tool binding; drop the tools or take a model that binds"))
+        problems.append(
+            HandlerError(f"{kind} does not implement tool binding; drop the tools or take a model that binds")
+        )
     if bind_with is not None and not callable(bind_with):
         problems.append(HandlerError(f"bind_with is a {type(bind_with).__name__}, which cannot be called"))
     if event_sink is not None and not callable(getattr(event_sink, "emit", None)):

@@ -146,7 +146,9 @@ class StageDispatcher:
                 raise
             # Raised by the handler itself: nobody cancelled this turn, and a call must not end without its result.
             elapsed = perf_counter() - begun
-            return StageTrace(stage, phase, "failed", error=error_text(error), elapsed_s=elapsed, exception=_bare(error))
+            return StageTrace(
+                stage, phase, "failed", error=error_text(error), elapsed_s=elapsed, exception=_bare(error)
+            )
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the fault boundary of plugins; sys.exit() in a handler ends no turn
             text = str(error) if isinstance(error, OutcomeRefused) else error_text(error)
             elapsed = perf_counter() - begun
@@ -239,7 +241,9 @@ def _check_outcome(stage: Stage, phase: Phase, outcome: object) -> None:
     for effect in _effects_of(stage, phase, outcome):
         if effect not in stage.effects:
             declared = ", ".join(sorted(stage.effects)) or "none"
-            message = f"its outcome {type(outcome).__name__} needs the effect {effect}, declared: {declared}; not applied"
+            message = (
+                f"its outcome {type(outcome).__name__} needs the effect {effect}, declared: {declared}; not applied"
+            )
             raise OutcomeRefused(message)
 
 

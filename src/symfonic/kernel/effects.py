@@ -51,9 +51,7 @@ def _optional_names(names: Iterable[str] | None) -> tuple[str, ...] | None:
 
 
 def _reasons(why: Mapping[str, Sequence[str]]) -> Mapping[str, tuple[str, ...]]:
-    return MappingProxyType(
-        {name: (given,) if isinstance(given, str) else tuple(given) for name, given in why.items()}
-    )
+    return MappingProxyType({name: (given,) if isinstance(given, str) else tuple(given) for name, given in why.items()})
 
 
 @attrs.frozen

@@ -139,5 +139,3 @@ def _stage_row(stage: Stage) -> dict[str, object]:
         "resolves": stage.resolves,
         "on_crash": stage.on_crash,
     }
-
-

@@ -103,7 +103,9 @@ def stage_problems(stages: Iterable[Stage]) -> list[PlanError]:
     problems: list[PlanError] = []
     for name, count in sorted(Counter(stage.name for stage in declared if isinstance(stage.name, str)).items()):
         if count > 1:
-            problems.append(StageError(f"{count} stages are named {name!r}; give each a name of its own", subjects=(name,)))
+            problems.append(
+                StageError(f"{count} stages are named {name!r}; give each a name of its own", subjects=(name,))
+            )
     for stage in declared:
         problems.extend(_declaration_problems(stage))
     for phase, members in _by_phase(declared).items():
@@ -126,7 +128,11 @@ def _declaration_problems(stage: Stage) -> list[PlanError]:
     if not isinstance(stage.name, str) or not stage.name.strip():
         problems.append(StageError(f"a stage at {stage.phase} has the name {stage.name!r}; give it a text of its own"))
     if not isinstance(stage.phase, Phase):
-        problems.append(StageError(f"{who} is at the unknown phase {stage.phase!r}{_hint(stage.phase, PHASE_LADDER)}", subjects=about))
+        problems.append(
+            StageError(
+                f"{who} is at the unknown phase {stage.phase!r}{_hint(stage.phase, PHASE_LADDER)}", subjects=about
+            )
+        )
     for effect in sorted(stage.effects, key=str):
         home = EFFECT_PHASES.get(effect)  # type: ignore[call-overload]  # a StrEnum hashes as its text
         if home is None:

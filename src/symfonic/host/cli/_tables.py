@@ -101,7 +101,9 @@ def print_tools(rows: Sequence[Mapping[str, object]]) -> None:
     if not rows:
         out.print("the plan has no tools")
         return
-    cells = [("*" if row["offered"] else "", *_rows([row], ("name", "runs", "contributor"))[0], _why(row)) for row in rows]
+    cells = [
+        ("*" if row["offered"] else "", *_rows([row], ("name", "runs", "contributor"))[0], _why(row)) for row in rows
+    ]
     out.print(_table(("", "tool", "run by", "contributor", "why"), cells))
     if any(row["offered"] for row in rows):
         out.print(Text("* offered in the last turn"))

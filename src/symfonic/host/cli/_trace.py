@@ -95,9 +95,7 @@ class _Tree:
         word, style = _MARKS[event.status]
         outcome = "" if event.outcome in (None, "Resolution") else f"  {event.outcome}"
         owner = self._provenance.stages.get(event.stage, "")
-        line = Text.assemble(
-            (event.stage, "cyan"), f"  {owner}  {_ms(event.elapsed_s)}  ", (word, style), outcome
-        )
+        line = Text.assemble((event.stage, "cyan"), f"  {owner}  {_ms(event.elapsed_s)}  ", (word, style), outcome)
         node = where.add(line)
         if event.error:
             node.add(Text(shown(event.error), "red"))

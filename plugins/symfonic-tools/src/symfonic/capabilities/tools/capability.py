@@ -75,7 +75,9 @@ class ToolsCapability:
         self._always = tuple(dict.fromkeys((always,) if isinstance(always, str) else always))
         unknown = sorted(set(self._always) - self._palette)
         if unknown:
-            message = f"always: the plan has no {', '.join(unknown)}; it has {', '.join(sorted(self._palette)) or 'no tools'}"
+            message = (
+                f"always: the plan has no {', '.join(unknown)}; it has {', '.join(sorted(self._palette)) or 'no tools'}"
+            )
             raise ValueError(message)
         self._routers: tuple[NamedRouter, ...] = (
             (named_router("router", router),)
@@ -106,7 +108,10 @@ class ToolsCapability:
         try:
             async with asyncio.timeout(self._timeout_s):
                 answer, unknown = await first_answer(
-                    self._routers, context.request, context.transcript or (), self._palette  # type: ignore[arg-type]  # LangChain's messages
+                    self._routers,
+                    context.request,
+                    context.transcript or (),  # type: ignore[arg-type]  # LangChain's messages
+                    self._palette,
                 )
         except Exception as error:  # TLS-3: a router that breaks is by default a miss, with the event saying why
             if self._on_error == "fail" and self._mode == "enforce":

@@ -81,7 +81,9 @@ def _routers(context: BuildContext[Config], config: Config) -> list[tuple[str, L
 
 def _list_problems(names: tuple[str, ...], contributed: tuple[str, ...], config: Config) -> list[str]:
     if KEYWORDS in contributed:
-        return [f"plugin.config: a contributed router is called {KEYWORDS!r}, as the keyword router is; give it another id"]
+        return [
+            f"plugin.config: a contributed router is called {KEYWORDS!r}, as the keyword router is; give it another id"
+        ]
     problems: list[str] = []
     known = (KEYWORDS, *contributed)
     problems.extend(

@@ -71,7 +71,9 @@ def named_router(name: str, route: LowLevelRouter) -> NamedRouter:
 def _asks_for_two(signature: inspect.Signature) -> bool:
     """Whether two positional arguments are wanted, not merely swallowed by ``*args``."""
     kinds = [parameter.kind for parameter in signature.parameters.values()]
-    named = [kind for kind in kinds if kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    named = [
+        kind for kind in kinds if kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    ]
     return len(named) >= WITH_WINDOW
 
 

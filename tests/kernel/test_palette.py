@@ -741,7 +741,7 @@ def test_pal_13_every_shape_has_one_name_and_one_runner(given_tool: object, name
         None,
         type("Odd", (), {"name": 5})(),
     ],
-    ids=repr,
+    ids=lambda tool: type(tool).__name__,
 )
 def test_pal_13_a_tool_without_a_name_is_refused_and_shown_without_its_values(nameless: object) -> None:
     """What has no name is refused with what was got and the way out, at compile as one finding."""

@@ -522,7 +522,10 @@ async def hang(call):
     print("asked", flush=True)
     await asyncio.Event().wait()
 """
-CHAT = "import sys{}; from symfonic.host.cli import main; main(['chat', *sys.argv[1:]])"
+CHAT = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "import sys{}; from symfonic.host.cli import main; main(['chat', *sys.argv[1:]])"
+)
 TERMINAL = ", fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
 """Makes the process's standard input its controlling terminal, so that a typed Ctrl-C is a signal."""
 

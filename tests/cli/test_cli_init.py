@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 import importlib_metadata
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from tests.cli.conftest import Cli
@@ -315,6 +315,7 @@ def loaded_plugins(draw: st.DrawFn) -> LoadedPlugin:
     return LoadedPlugin(source=source, contributions=(*stages, *models), config_class=kind)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(installed_plugins(), max_size=5),
     st.lists(loaded_plugins(), max_size=3, unique_by=lambda plugin: plugin.id),

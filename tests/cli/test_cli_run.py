@@ -523,6 +523,9 @@ def test_a_reader_that_has_gone_is_no_fault(site: FakeSite) -> None:
         assert (process.wait(60), errors) == (0, b""), args
 
 
+HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+"""A process started by a shell's background job ignores SIGINT; the tests' own hear it whoever started them."""
+
 HANGS = {
     "model": ("hang", ""),
     "tool": (
@@ -557,7 +560,7 @@ def test_ctrl_c_is_exit_code_130(site: FakeSite, what: str, options: tuple[str, 
         + "\nasync def hang(call):\n    import asyncio\n    print('asked', flush=True)\n    await asyncio.Event().wait()\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", "from symfonic.host.cli import main; main()", "run", "hi", *options],
+        [sys.executable, "-c", HEARS + "from symfonic.host.cli import main; main()", "run", "hi", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=site.root,

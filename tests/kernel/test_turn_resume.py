@@ -148,3 +148,27 @@ def test_evt_2_reasons_are_redacted_to_who_gave_them_and_the_score() -> None:
     told = event.for_sink(record_text=True)
     assert isinstance(told, StageTraced)
     assert told.why == event.why
+
+
+def test_trn_3_the_caller_is_told_what_the_model_is_not() -> None:
+    """A tool's exception reaches the caller's stream with its text; the model and a sink get its type."""
+    from symfonic.kernel.events import Event, ToolReturned
+    from symfonic.kernel.turn import stream_turn
+    from symfonic.testing import RecordingSink
+
+    def lookup() -> str:
+        """Look up."""
+        raise KeyError("row 7")
+
+    sink = RecordingSink()
+    plan = compile_plan(model=ScriptedModel(call_tool("lookup"), "done"), tools=[lookup], event_sink=sink)
+
+    async def events() -> list[Event]:
+        return [event async for event in stream_turn(plan, TurnRequest("x"))]
+
+    (told,) = [event for event in asyncio.run(events()) if isinstance(event, ToolReturned)]
+    assert told.error is not None
+    assert told.error.startswith("KeyError: 'row 7'")
+    assert told.content == "lookup failed: KeyError"
+    (kept,) = sink.of(ToolReturned)
+    assert (kept.error, kept.error_type) == (None, "KeyError")

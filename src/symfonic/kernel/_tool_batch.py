@@ -229,6 +229,7 @@ class ToolBatch:
             content=content,
             content_chars=len(content),
             error_type=outcome.error_type,
+            error=outcome.error,
             elapsed_s=elapsed_s,
             round=self.round_number,
         )

@@ -23,11 +23,13 @@ class ToolOutcome:
         message: What the model is told.
         status: "success", "error" or "timeout".
         error_type: The class of what the tool raised, or None.
+        error: Its type and text, for the caller's own events; the model is told the type alone.
     """
 
     message: ToolMessage
     status: str = "success"
     error_type: str | None = None
+    error: str | None = None
 
 
 def error_message(call: Mapping[str, object], text: str) -> ToolMessage:
@@ -39,8 +41,9 @@ def failed(call: ToolCall, error: BaseException, *, show_errors: bool) -> ToolOu
     """What the model is told of a failure: a ToolException's own words, of any other error its type only (TRN-3)."""
     kind = type(error).__name__
     shown = show_errors or isinstance(error, ToolException)
-    text = f"{call['name']} failed: {(_text_of(error) if shown else '') or kind}"
-    return ToolOutcome(message=error_message(call, text), status="error", error_type=kind)
+    said = _text_of(error)
+    message = error_message(call, f"{call['name']} failed: {(said if shown else '') or kind}")
+    return ToolOutcome(message=message, status="error", error_type=kind, error=f"{kind}: {said}" if said else kind)
 
 
 def _text_of(error: BaseException) -> str:

@@ -377,6 +377,7 @@ class ToolReturned(Event):
         content: What the model is told, after post-tool stages.
         content_chars: Its length.
         error_type: The class of what the tool raised, or None.
+        error: Its type and text, which the model is not told.
     """
 
     NAME = "symfonic.tool.returned"
@@ -386,6 +387,7 @@ class ToolReturned(Event):
     content: str | None = _text("gen_ai.tool.call.result")  # type: ignore[assignment]  # an attrs field
     content_chars: int = 0
     error_type: str | None = _named("error.type", None)  # type: ignore[assignment]  # an attrs field
+    error: str | None = _text("error.message")  # type: ignore[assignment]  # an attrs field
     elapsed_s: float = 0.0
     round: int
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
@@ -17,6 +20,7 @@ from symfonic.host.cli._plan import plan
 from symfonic.host.cli._plugins import plugins
 from symfonic.host.cli._run import run
 from symfonic.host.cli._version import version
+from symfonic.kernel._workers import workers
 
 __all__ = ["app", "main"]
 
@@ -57,7 +61,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         reconfigure = getattr(stream, "reconfigure", None)  # a replaced stream may have none
         if reconfigure is not None:
             reconfigure(encoding="utf-8", errors="replace")
-    sys.exit(_run(argv))
+    code = _run(argv)
+    if argv is None and workers().abandoned:
+        _leave_at_once(code)
+    sys.exit(code)
+
+
+def _leave_at_once(code: int) -> NoReturn:
+    """End the console script's process without the interpreter's own shutdown.
+
+    A thread that a hanging tool still holds may be inside a write to standard output, and a shutdown that meets it there
+    aborts the process.
+    """
+    logging.shutdown()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
 
 
 def _run(argv: Sequence[str] | None) -> int:

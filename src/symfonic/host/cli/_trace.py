@@ -145,7 +145,10 @@ class _Tree:
             node.add(Text(f"{event.cause}: {_cut(event.reason or '')}", "red"))
         else:
             style = "green" if event.status == "success" else "red"
-            node.add(Text.assemble((event.status, style), f"  {_ms(event.elapsed_s)}  {_cut(event.content or '')}"))
+            line = Text.assemble((event.status, style), f"  {_ms(event.elapsed_s)}  {_cut(event.content or '')}")
+            returned = node.add(line)
+            if event.error is not None and event.error_type != "ToolException":
+                returned.add(Text(_cut(f"{event.error} (the model is told the type alone)"), "red"))
 
 
 def _model_line(event: ModelResponded) -> Text:

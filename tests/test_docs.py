@@ -192,3 +192,31 @@ def test_the_policy_how_to_refuses(tmp_path: Path) -> None:
         assert asyncio.run(turn()) == ["refund was refused: refunds above 50 need a person", "20.0 refunded"]
     finally:
         del sys.modules[module.__name__]
+
+
+def test_the_plugin_pages_example_runs(tmp_path: Path) -> None:
+    """The page's stage adds its note to what is sent, and its sink writes and closes its file."""
+    import asyncio
+    import sys
+    import types
+
+    from symfonic.host import Use, compose
+    from symfonic.testing import ScriptedModel
+
+    (text,) = [block.text for block in blocks("docs/plugin-page.md") if block.language == "python"]
+    module = types.ModuleType("acme_page.plugin")
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(text, "plugin-page", "exec"), vars(module))  # noqa: S102  # our own documentation
+        model = ScriptedModel("hello")
+
+        async def turn() -> None:
+            async with compose(model=model, plugins=[Use(module)], root=tmp_path) as host:
+                await host.run("hi", tenant="acme")
+
+        asyncio.run(turn())
+        assert [str(message.content) for message in model.calls[0].messages] == ["The user belongs to acme.", "hi"]
+        names = (tmp_path / "events.txt").read_text(encoding="utf-8").splitlines()
+        assert (names[0], names[-1]) == ("symfonic.turn.started", "symfonic.turn.finished")
+    finally:
+        del sys.modules[module.__name__]

@@ -43,7 +43,7 @@ def test_the_sqlite_example_runs_as_it_stands(tmp_path: Path) -> None:
     database.close()
     result = TurnResult.from_json(json.loads(kept))
     assert turns == 2
-    assert [m.text for m in result.messages if m.type == "human"] == ["Where is order A-1042?", "And A-1040?"]
+    assert [m.text for m in result.messages if m.type == "human"] == ["Where is order A-1042?", "And where is A-1040?"]
     assert result.conversation_id == "order-17"
 
 

@@ -23,7 +23,7 @@ from tests.host.support import FakeSite, model_source
 
 from symfonic.host.cli._conversation import Conversation, load_conversation, save_conversation
 from symfonic.host.cli._interrupts import Interrupts
-from symfonic.host.cli._lines import Lines, standard_input
+from symfonic.host.cli._lines import Lines, standard_input, typed
 from symfonic.host.cli._slash import COMMANDS
 from symfonic.host.files import write_whole
 from symfonic.kernel.errors import DocumentError
@@ -76,10 +76,10 @@ def test_an_open_history_of_tools_is_kept(site: FakeSite, cli: Cli) -> None:
 
 
 def test_a_failed_turn_is_told_and_the_conversation_goes_on(site: FakeSite, cli: Cli) -> None:
-    """The failed turn's valid messages are the history, the cause is told, the session ends with 0."""
+    """The failed turn's valid messages are the history, the cause is told, the piped session ends with 1."""
     deployment(site, "'one'", "call_tool('add', x=1)", "OSError('refused')", HEARD)
     done = cli("chat", stdin=lines("a", "b", "c"))
-    assert (done.code, done.out) == (0, "one\nhuman a | ai one | human b | ai  | tool 1 | human c\n")
+    assert (done.code, done.out) == (1, "one\nhuman a | ai one | human b | ai  | tool 1 | human c\n")
     assert "caused by OSError: refused" in done.err
     assert "(failed; the conversation goes on with the 5 messages so far)" in done.err
 
@@ -402,6 +402,19 @@ def read_all(source: Chunks | None) -> list[str]:
         return found
 
     return asyncio.run(main())
+
+
+def test_what_arrow_keys_send_is_no_part_of_a_typed_line() -> None:
+    """Cursor, function and Alt keys, and a lone escape, are dropped; text and tabs stay."""
+    assert typed("a\x1b[A\x1b[1;5Cb\x1bOP\x1b[3~\tñ\x1bx\x1b") == "ab\tñ"
+
+
+def test_a_conversation_that_cannot_be_loaded_at_the_start_is_exit_code_2(site: FakeSite, cli: Cli) -> None:
+    """There is no conversation then."""
+    deployment(site, "'x'")
+    done = cli("chat", "--load", "gone.json", stdin=lines("a"))
+    assert (done.code, done.out) == (2, "")
+    assert "gone.json: cannot be read" in done.err
 
 
 def test_lines_are_put_together_from_chunks() -> None:

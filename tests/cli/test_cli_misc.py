@@ -28,7 +28,7 @@ def test_hooks_prints_the_reference(cli: Cli) -> None:
     assert (done.code, done.err) == (0, "")
     for name, kind in HOOK_KINDS.items():
         assert f"{name}(context) -> list of {kind.__name__}, or None\n" in done.out
-        for line in (inspect.getdoc(getattr(HookSpecs, name)) or "").splitlines():
+        for line in (inspect.getdoc(getattr(HookSpecs, name)) or "").replace("``", "").splitlines():
             assert f"    {line}".rstrip() in done.out.splitlines()
     rows = cli("hooks", "--json").json
     assert [(row["hook"], row["returns"]) for row in rows] == [
@@ -42,6 +42,7 @@ def test_version_prints_three_versions(cli: Cli) -> None:
     python = ".".join(map(str, sys.version_info[:3]))
     wanted = {"symfonic-kernel": kernel_version(), "plugin-api": API_VERSION, "python": python}
     assert cli("version", "--json").json == wanted
+    assert cli("--version").out == f"symfonic-kernel {kernel_version()}\n"
     assert cli("version").out.splitlines() == [f"{name} {value}" for name, value in wanted.items()]
 
 

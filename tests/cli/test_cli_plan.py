@@ -170,12 +170,12 @@ def test_no_secret_stands_in_a_plan(site: FakeSite, cli: Cli) -> None:
     ("source", "code", "wanted"),
     [
         ("raise RuntimeError('boom')", 3, "import-failed"),
-        (stage("nowhere", "pass"), 2, "the unknown phase 'nowhere'"),
+        (stage("nowhere", "pass"), 3, "the unknown phase 'nowhere'"),
         (
             stage("settle", "pass")
             .replace('"log"', '"log", after="nope"')
             .replace('"log", after="nope", build', '"log", build, after="nope"'),
-            2,
+            3,
             "is no stage at settle",
         ),
     ],

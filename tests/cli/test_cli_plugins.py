@@ -154,7 +154,7 @@ def test_show_tells_contributions_grants_and_configuration(site: FakeSite, cli: 
         "Some tools.",
         "granted effects: tools.narrow",
         "folder",
-        "tuple[str, ...]",
+        "list of text",
     ):
         assert wanted in done.out
     assert "\x1b" not in done.out

@@ -286,7 +286,9 @@ def test_the_trace_of_a_turn_where_all_goes_wrong(site: FakeSite, cli: Cli) -> N
         "FAILED",
         "no disk",
         "degraded (",
-        "round_limit after 1 rounds",
+        "call add(x=1)",
+        "call nope()",
+        "round_limit after 1 round,",
     ):
         assert wanted in done.out, wanted
 
@@ -298,7 +300,7 @@ def test_the_trace_of_a_failed_turn_is_shown_before_the_error(site: FakeSite, cl
     done = cli("run", "hi", "--trace")
     assert done.code == 1
     assert "look.log" in done.out
-    assert re.search(r"failed after 1 rounds, .* ms: ", done.out)
+    assert re.search(r"failed after 1 round, .* ms: ", done.out)
     assert "stage look.log comes from plugin look (dist-look 1.0)" in done.err
 
 
@@ -381,7 +383,7 @@ def test_d2_a_handler_that_breaks_is_exit_code_1_and_names_its_plugin(site: Fake
         (None, "symfonic.toml does not exist; go to the deployment's folder, or name its file with --config"),
         ("[model\n", "symfonic.toml: is not valid TOML: "),
         ("[modle]\n", "symfonic.toml: modle: unknown key; did you mean 'model'?"),
-        ("schema = 2\n", "symfonic.toml: schema: is 2, this version reads schema 1"),
+        ("schema = 2\n", "symfonic.toml: schema: is 2, wanted 1; write schema = 1"),
         ("", "[model] is missing"),
         (
             '[model]\nuse = "nowhere_models:X"\n',
@@ -414,7 +416,7 @@ def test_usage_mistakes_are_exit_code_2(cli: Cli, args: tuple[str, ...]) -> None
     """click's words, with the usage line."""
     done = cli(*args)
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(("Usage: symfonic-kernel", "Error: "))
+    assert done.err.startswith(("Usage: symfonic-kernel", "error: "))
 
 
 @pytest.mark.parametrize(
@@ -431,11 +433,10 @@ def test_usage_mistakes_are_exit_code_2(cli: Cli, args: tuple[str, ...]) -> None
             "@hookimpl\ndef symfonic_tools(context): return [Tools('t', lambda c: 1 / 0)]",
             "failed: the factory of tools 't' raised ZeroDivisionError",
         ),
-        (stage("pre-tool", "pass", "tool_call.refuse"), "misconfigured: its stage bad.log declares tool_call.refuse"),
     ],
 )
 def test_broken_plugins_are_exit_code_3(site: FakeSite, cli: Cli, source: str, wanted: str) -> None:
-    """Broken at import, in a hook, in a factory, ungranted: plugin and distribution are named."""
+    """Broken at import, in a hook, in a factory: plugin and distribution are named."""
     site.plugin("bad", source)
     deployment(site, blocks='[[plugin]]\nid = "bad"\n')
     done = cli("run", "hi")
@@ -567,16 +568,18 @@ def test_ctrl_c_is_exit_code_130(site: FakeSite, what: str, options: tuple[str, 
         env=site.environment(),
     ) as process:
         try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"asked\n"
+            printed = process.stderr if options else process.stdout  # with --json plugins' prints go to standard error
+            assert printed is not None
+            assert printed.readline() == b"asked\n"
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=60)
         finally:
             process.kill()
     assert process.returncode == 130
     assert b"Traceback" not in err
+    assert b"interrupted; the turn was given up in round 1" in err
     if what == "model":
-        assert b"settled" in out
+        assert b"settled" in (err if options else out)
 
 
 def test_a_path_given_from_elsewhere(site: FakeSite, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

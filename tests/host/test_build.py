@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -349,7 +351,9 @@ def test_what_was_opened_is_closed_when_the_plan_is_refused() -> None:
     """A plan that does not compile leaves nothing open either."""
     log: list[Any] = []
     plugin = using(Tools("t", lambda context: opened(log, [a])), StageHandler("s", gives(3), phase="settle"))
-    assert isinstance(refused(composed(plugin)), PlanRefused)
+    error = refused(composed(plugin))
+    assert isinstance(error, PluginError)
+    assert (error.plugin, "the handler of stage 'one.s' is a int" in str(error)) == ("one", True)
     assert [what for what, _ in log] == ["open", "close"]
 
 
@@ -476,8 +480,49 @@ def test_c5_names_that_a_provider_would_merge_name_both_owners() -> None:
 
 
 def test_a_tool_without_a_name_is_refused() -> None:
-    """It is left to compile, which refuses it; the build does not crash on it."""
-    assert isinstance(refused(composed(using(Tools("t", gives([object()]))))), PlanRefused)
+    """The plugin, the place in its list and the item's type are told."""
+    error = refused(composed(using(Tools("t", gives([a, 3])))))
+    assert isinstance(error, PluginError)
+    assert error.plugin == "one"
+    assert "tools 't' built a list whose item 2 is a int without a name" in str(error)
+
+
+def test_a_tool_twice_in_one_plugin_is_told_as_its_own() -> None:
+    """Nobody else can be renamed."""
+    error = refused(composed(using(Tools("t", gives([a, a])))))
+    assert str(error) == "plugin one contributes the tool 'a' twice; rename one"
+
+
+def test_effects_no_grant_can_help_are_the_plugins_fault() -> None:
+    """Unknown ones and those of another phase are never advised as grants; the others stand in one line."""
+    bad = StageHandler("s", gives(nothing), phase="settle", effects=("tools.narow", "messages.add"))
+    guard = StageHandler("g", gives(nothing), phase="pre-tool", effects="tool_call.refuse")
+    other = StageHandler("h", gives(nothing), phase="pre-tool", effects="tool_call.amend")
+    error = refused(composed(using(bad, guard, other, grants=())))
+    assert isinstance(error, PluginsRefused)
+    *declared, grants = map(str, error.exceptions)
+    assert len(declared) == 2
+    assert "did you mean 'tools.narrow'?" in str(declared)
+    assert 'write grants = ["tool_call.amend", "tool_call.refuse"]' in grants
+
+
+def test_a_router_of_another_signature_is_its_own_plugins_fault() -> None:
+    """Not that of whoever takes it."""
+
+    async def route(turn: object, window: object, more: object) -> None: ...
+
+    error = refused(composed(using(Router("words", gives(route)), plugin_id="mine")))
+    assert isinstance(error, PluginError)
+    assert error.plugin == "mine"
+    assert "wanted an async function of (turn) or (turn, window)" in str(error)
+
+
+def test_a_model_a_selected_plugin_does_not_contribute_names_those_it_does(site: FakeSite) -> None:
+    """A misspelt id is no class path."""
+    site.model()
+    file = site.deployment('[model]\nuse = "said:scriptd"\n[[plugin]]\nid = "said"\n')
+    error = refused(Host.from_file(file))
+    assert "plugin 'said' contributes no model 'scriptd'; did you mean 'said:scripted'?" in str(error)
 
 
 # -- grants -----------------------------------------------------------------------------------------------------------
@@ -644,9 +689,9 @@ def test_an_order_after_an_unknown_stage_of_a_selected_plugin_is_refused(name: s
     """A selected plugin has all its stages here: the name is a mistake."""
     stage = StageHandler("s", gives(nothing), phase="settle", after=name)
     error = refused(composed(using(stage), using(Tools("t", gives([])), plugin_id="two")))
-    assert isinstance(error, PlanRefused)
+    assert isinstance(error, PluginError)
     assert "is no stage at settle" in str(error)
-    assert "stage one.s comes from plugin one" in str(error)
+    assert error.plugin == "one"
 
 
 def test_every_fault_of_a_plan_is_told_with_its_owner() -> None:
@@ -654,9 +699,8 @@ def test_every_fault_of_a_plan_is_told_with_its_owner() -> None:
     one = using(StageHandler("s", gives(nothing), phase="setle"), plugin_id="x")
     two = using(StageHandler("s", gives(3), phase="settle", timeout_s=-1), plugin_id="y")
     error = refused(composed(one, two))
-    assert isinstance(error, PlanRefused)
-    assert len(error.exceptions) == 3
-    assert str(error).count("comes from plugin y") == 2
+    assert isinstance(error, PluginsRefused)
+    assert [one.plugin for one in error.exceptions if isinstance(one, PluginError)] == ["x", "y"]
     assert "did you mean 'settle'?" in str(error)
 
 
@@ -847,7 +891,7 @@ def test_a_list_that_leaves_a_sink_out_names_the_line_to_write(site: FakeSite) -
     assert isinstance(error, ConfigError)
     assert error.problems == (
         "events.sinks: 'loging' is no sink; did you mean 'logging'?",
-        'events.sinks leaves out sinks.two; write sinks = ["loging", "sinks.one", "sinks.two"], or drop the plugin',
+        'events.sinks leaves out sinks.two; write sinks = ["logging", "sinks.one", "sinks.two"], or drop the plugin',
     )
 
 
@@ -867,9 +911,33 @@ def test_a_sink_that_raises_is_a_degradation_not_a_fault() -> None:
     good = RecordingSink()
     result = ask(composed(using(EventSink("bad", gives(Broken()))), sinks=[good]))
     assert result.text == "hello"
-    assert [one.kind for one in result.degradations]
+    (told,) = result.degradations
+    assert told.kind == "event-sink"
+    assert re.fullmatch(r"event sink one\.bad \(plugin one\) raised OSError; \d+ events were lost", told.reason)
     assert isinstance(good.events[-1], TurnFinished)
     assert "disk full" not in str([event.to_json() for event in good.of(Degraded)])
+
+
+def test_a_queued_sink_that_raises_is_told_to_the_next_turn() -> None:
+    """Its thread fails behind the turn's back; a later turn tells it, with sink, plugin and type."""
+    seen = threading.Event()
+
+    class Broken:
+        def emit(self, event: Event) -> None:
+            if isinstance(event, TurnFinished):
+                seen.set()
+            raise OSError("disk full")
+
+    async def work(host: Host) -> list[str]:
+        await host.run("hi")
+        assert await asyncio.to_thread(seen.wait, 30)
+        return [one.reason for one in (await host.run("hi")).degradations]
+
+    reasons = within(composed(using(EventSink("bad", gives(Broken()), queued=True))), work)
+    assert any(
+        re.fullmatch(r"queued event sink one\.bad \(plugin one\) raised OSError; \d+ events were lost", reason)
+        for reason in reasons
+    )
 
 
 def test_a_queued_sink_is_flushed_before_what_it_writes_to_is_closed() -> None:

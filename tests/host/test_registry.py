@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import warnings
 from types import ModuleType
@@ -299,7 +300,7 @@ def test_a_hook_that_raises_fails_its_plugin_alone(error: BaseException, wanted:
     good, problems = load_plugins([bad, source(plugin_module(Tools("a", factory)))])
     assert [plugin.id for plugin in good] == ["one"]
     assert [(p.plugin, p.reason) for p in problems] == [("bad", "invalid-hooks")]
-    assert str(problems[0]).endswith(wanted)
+    assert re.sub(r" at tests/host/test_registry\.py:\d+$", "", str(problems[0])).endswith(wanted)
 
 
 def test_all_faults_of_one_module_are_told() -> None:

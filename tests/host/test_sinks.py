@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+from collections.abc import Callable
 
 import attrs
 import pytest
 
-from symfonic.host.sinks import LOGGER_NAME, FanOut, LoggingSink, NamedSink, QueuedSink, SinksFailed
+from symfonic.host.sinks import LOGGER_NAME, FanOut, LoggingSink, NamedSink, QueuedSink
+from symfonic.kernel.errors import SinkFailed
 from symfonic.kernel.events import (
     EVENTS,
     Degraded,
@@ -39,6 +42,15 @@ class Raising:
 
     def emit(self, event: Event) -> None:
         raise OSError("disk full")
+
+
+def wait_for(done: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    for _ in range(3000):
+        if done():
+            return
+        time.sleep(0.01)
+    raise AssertionError
 
 
 class Stuck:
@@ -122,8 +134,10 @@ def test_a_sink_that_raises_keeps_no_other_from_the_event() -> None:
     last = RecordingSink()
     several = FanOut([NamedSink("bad.file", Raising()), NamedSink("worse.file", Raising()), NamedSink("good", last)])
     for _ in range(2):
-        with pytest.raises(SinksFailed, match=r"bad.file \(OSError\), worse.file \(OSError\)"):
+        with pytest.raises(SinkFailed) as caught:
             several.emit(event())
+        told = "event sink bad.file raised OSError; event sink worse.file raised OSError"
+        assert str(caught.value) == told
     assert len(last.events) == 2
     assert several.failures == {"bad.file": 2, "worse.file": 2}
 
@@ -151,25 +165,38 @@ def test_overflow_is_counted_and_told_at_close(caplog: pytest.LogCaptureFixture)
     queued.emit(event(0))
     assert sink.entered.wait(30)
     for n in range(1, 6):
-        queued.emit(event(n))
+        if n < 3:
+            queued.emit(event(n))
+        else:
+            with pytest.raises(SinkFailed, match="^queued event sink slow.file is too slow for its queue$"):
+                queued.emit(event(n))
     assert queued.dropped == 3
     sink.go.set()
     with caplog.at_level(logging.WARNING, LOGGER_NAME):
         queued.close()
         queued.close()
     assert len(sink.got) == 3
-    assert [record.getMessage() for record in caplog.records] == ["the event sink slow.file lost 3 events"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "event sink slow.file lost 3 events: 3 did not fit its queue"
+    ]
 
 
 def test_a_queued_sink_that_raises_is_counted_and_told_at_close(caplog: pytest.LogCaptureFixture) -> None:
     """Its thread goes on with the next event."""
-    queued = QueuedSink("bad.file", Raising())
-    for n in range(3):
-        queued.emit(event(n))
+    queued = QueuedSink("bad.file", Raising(), label="event sink bad.file (plugin bad, bad-pkg 0.3)")
+    queued.emit(event(0))
+    wait_for(lambda: queued.failures == 1)
+    queued.emit(TurnFinished(**WHO, stop_reason="completed", rounds=1))
+    wait_for(lambda: queued.failures == 2)
+    with pytest.raises(SinkFailed) as caught:
+        queued.emit(event(1))
+    assert caught.value.losses == {"queued event sink bad.file (plugin bad, bad-pkg 0.3) raised OSError": 2}
     with caplog.at_level(logging.WARNING, LOGGER_NAME):
         queued.close()
     assert queued.failures == 3
-    assert [record.getMessage() for record in caplog.records] == ["the event sink bad.file lost 3 events"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "event sink bad.file (plugin bad, bad-pkg 0.3) lost 3 events: 3 by raising, the first time OSError"
+    ]
 
 
 def test_closing_does_not_wait_for_ever(caplog: pytest.LogCaptureFixture) -> None:
@@ -182,7 +209,9 @@ def test_closing_does_not_wait_for_ever(caplog: pytest.LogCaptureFixture) -> Non
     queued.emit(event(2))
     with caplog.at_level(logging.WARNING, LOGGER_NAME):
         queued.close(timeout_s=0.01)
-    assert [record.getMessage() for record in caplog.records] == ["the event sink stuck.file lost 2 events"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "event sink stuck.file lost 2 events: 2 were not worked off in time"
+    ]
     sink.go.set()
 
 

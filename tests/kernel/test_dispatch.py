@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import re
 import sys
 import threading
 import weakref
@@ -71,6 +72,12 @@ def gives(value: object) -> Callable[[object], Awaitable[object]]:
         return value
 
     return handler
+
+
+def lineless(text: str | None) -> str:
+    """An error's text without the handlers' own lines."""
+    assert text is not None
+    return re.sub(r" at tests/kernel/test_dispatch\.py:\d+", "", text)
 
 
 def fails(error: BaseException) -> Callable[[object], Awaitable[object]]:
@@ -208,7 +215,7 @@ def test_stg_5_a_denied_stage_counts_as_a_crashed_one() -> None:
 def test_stg_6_a_handler_that_raises_is_failed_and_later_stages_still_run() -> None:
     """The trace has type and text of the error, no outcome, and the next stage runs."""
     failed, ran = run([Stage("a", "settle"), Stage("b", "settle")], {"a": fails(ValueError("no")), "b": gives("ran")})
-    assert (failed.status, failed.outcome, failed.error) == ("failed", None, "ValueError: no")
+    assert (failed.status, failed.outcome, lineless(failed.error)) == ("failed", None, "ValueError: no")
     assert failed.error_type == "ValueError"
     assert failed.elapsed_s > 0
     assert (ran.status, ran.outcome) == ("ok", "ran")
@@ -239,19 +246,19 @@ def test_stg_6_whatever_a_handler_raises_is_type_and_text(
 ) -> None:
     """Errors without text, with an unmakeable one, sys.exit() and the handler's own TimeoutError are plain failures."""
     trace = run_one(fails(error), Stage("s", "settle", timeout_s=timeout_s))
-    assert (trace.status, trace.error) == ("failed", text)
+    assert (trace.status, lineless(trace.error)) == ("failed", text)
     assert error_text(error) == text
 
 
 def test_stg_6_sys_exit_in_a_sync_handler_is_a_failed_stage() -> None:
     """A handler that leaves the process by mistake ends neither the loop nor its worker."""
-    assert run_one(lambda _: sys.exit("bye")).error == "SystemExit: bye"
+    assert lineless(run_one(lambda _: sys.exit("bye")).error) == "SystemExit: bye"
 
 
 def test_stg_6_a_context_that_cannot_be_made_is_a_failed_stage() -> None:
     """What goes wrong on the way to the handler is its trace too."""
     trace = run_one(gives(1), context_for=lambda _: 1 / 0)
-    assert (trace.status, trace.error) == ("failed", "ZeroDivisionError: division by zero")
+    assert (trace.status, lineless(trace.error)) == ("failed", "ZeroDivisionError: division by zero")
 
 
 @pytest.mark.parametrize("timeout_s", [None, WAIT_S])
@@ -349,7 +356,7 @@ def test_stg_6_an_error_that_is_its_own_cause_is_stripped_once() -> None:
     """A chain that runs in a circle does not hang the dispatcher."""
     error = ValueError("loop")
     error.__cause__ = error
-    assert run_one(fails(error)).error == "ValueError: loop"
+    assert lineless(run_one(fails(error)).error) == "ValueError: loop"
 
 
 # -- STG-7, STG-8 ---------------------------------------------------------------------------------------------------
@@ -391,7 +398,7 @@ def test_stg_7_an_apply_that_raises_makes_the_stage_failed(*, is_async: bool) ->
         raise LookupError("cannot")
 
     trace = run_one(gives(1), apply=apply_async if is_async else apply)
-    assert (trace.status, trace.outcome, trace.error) == ("failed", None, "LookupError: cannot")
+    assert (trace.status, trace.outcome, lineless(trace.error)) == ("failed", None, "LookupError: cannot")
 
 
 NEEDS: list[tuple[str, object, str | None, set[str]]] = [
@@ -501,7 +508,7 @@ def test_stg_9_a_crash_names_phase_stages_and_causes_and_carries_the_traces() ->
         require_no_crashed_stage(traces, phase=Phase.PRE_TOOL)
     crash = caught.value
     assert isinstance(crash, PluginError)
-    assert str(crash) == (
+    assert lineless(str(crash)) == (
         "phase pre-tool crashed: stage 'a' denied: effect not granted: tool_call.amend; "
         "stage 'b' failed: ValueError: one; stage 'd' failed: KeyError: 'two'"
     )
@@ -692,5 +699,5 @@ def test_stg_6_a_cancellation_nobody_asked_for_is_a_failed_stage(timeout_s: floa
     """A handler that raises CancelledError by itself cancels no turn: it is failed, and later stages run."""
     stages = [Stage("a", "settle", timeout_s=timeout_s), Stage("b", "settle")]
     failed, ran = run(stages, {"a": fails(asyncio.CancelledError("mine")), "b": gives(1)})
-    assert (failed.status, failed.error) == ("failed", "CancelledError: mine")
+    assert (failed.status, lineless(failed.error)) == ("failed", "CancelledError: mine")
     assert ran.ok

@@ -150,8 +150,8 @@ def test_evt_2_reasons_are_redacted_to_who_gave_them_and_the_score() -> None:
     assert told.why == event.why
 
 
-def test_trn_3_the_caller_is_told_what_the_model_is_not() -> None:
-    """A tool's exception reaches the caller's stream with its text; the model and a sink get its type."""
+def test_trn_3_where_a_tool_failed_is_told() -> None:
+    """A tool's exception is told with its type and its own line; its text, which may hold a secret, stands nowhere."""
     from symfonic.kernel.events import Event, ToolReturned
     from symfonic.kernel.turn import stream_turn
     from symfonic.testing import RecordingSink
@@ -167,8 +167,9 @@ def test_trn_3_the_caller_is_told_what_the_model_is_not() -> None:
         return [event async for event in stream_turn(plan, TurnRequest("x"))]
 
     (told,) = [event for event in asyncio.run(events()) if isinstance(event, ToolReturned)]
-    assert told.error is not None
-    assert told.error.startswith("KeyError: 'row 7'")
+    assert told.where is not None
+    assert "test_turn_resume.py:" in told.where
     assert told.content == "lookup failed: KeyError"
     (kept,) = sink.of(ToolReturned)
-    assert (kept.error, kept.error_type) == (None, "KeyError")
+    assert (kept.where, kept.error_type) == (told.where, "KeyError")
+    assert "row 7" not in f"{told!r}{kept!r}"

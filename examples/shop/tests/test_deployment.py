@@ -54,10 +54,11 @@ def test_lamps_sold_in_may_are_counted_by_a_query(deployment: Path) -> None:
 
 
 def test_an_order_number_decides_before_keywords(deployment: Path) -> None:
-    """The order's own tools are offered, whatever other words say."""
-    (result,) = ask(deployment, "Where is order A-1042? Are lamps sold?")
-    assert set(result.bindings[0].offered) == {*ORDER_TOOLS, *ALWAYS}
-    assert result.degradations == ()
+    """The order's own tools are offered, those asked for where the words tell, whatever other words say."""
+    asked, bare = ask(deployment, "Where is order A-1042? Are lamps sold?", "And A-1042? Are lamps sold?")
+    assert set(asked.bindings[0].offered) == {"track_shipment", *ALWAYS}
+    assert set(bare.bindings[0].offered) == {*ORDER_TOOLS, *ALWAYS}
+    assert (asked.degradations, bare.degradations) == ((), ())
 
 
 def test_a_refund_above_the_limit_is_refused_and_one_below_is_made(deployment: Path) -> None:

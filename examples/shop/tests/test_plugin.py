@@ -98,10 +98,29 @@ def test_the_factory_builds_the_tools(tmp_path: Path) -> None:
 def test_the_router_offers_exactly_the_tools_that_take_an_order(tmp_path: Path) -> None:
     """A new order tool is not forgotten in the router."""
     taking = [function.__name__ for function in TOOLS if "order_id" in inspect.signature(function).parameters]
-    rows = ask_router(tmp_path, "Refund a-1042, please")
+    rows = ask_router(tmp_path, "a-1042, please")
     assert rows is not None
     assert sorted(row.content for row in rows) == sorted(taking)
     assert {row.metadata["why"] for row in rows} == {("order number A-1042",)}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "tools", "why"),
+    [
+        ("REFUND a-1042", ["create_refund"], "order number A-1042, refund"),
+        ("status of the refund of A-1042", ["refund_status"], "order number A-1042, refund"),
+        (
+            "¿Dónde está A-1042? ¿Qué artículos?",
+            ["order_items", "track_shipment"],
+            "order number A-1042, articulos, donde",
+        ),
+    ],
+)
+def test_the_router_is_narrower_by_the_words_it_knows(tmp_path: Path, prompt: str, tools: list[str], why: str) -> None:
+    """A word of an order's says what is asked about it; accents and case do not matter."""
+    rows = ask_router(tmp_path, prompt)
+    assert rows is not None
+    assert ([row.content for row in rows], {row.metadata["why"] for row in rows}) == (tools, {(why,)})
 
 
 @pytest.mark.parametrize("prompt", ["", "lamps sold in May", "A-10422", "DATA-1042", "A-١٠٤٢", "A 1042", "\ud800"])

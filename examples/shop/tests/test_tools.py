@@ -244,6 +244,10 @@ def test_parcels() -> None:
     """On its way and late, delivered, not shipped, cancelled."""
     assert track_shipment("A-1042")["parcel"] == "on_its_way"
     assert track_shipment("A-1001")["parcel"] == "delivered"
+    assert all(track_shipment(str(row["order_id"]))["days_late"] == row["days_late"] for row in late_shipments())
+    assert track_shipment("A-1042")["days_late"] == (
+        0 if "A-1042" not in {row["order_id"] for row in late_shipments()} else 1
+    )
     assert track_shipment("A-1043") == {"order_id": "A-1043", "parcel": "not_shipped"}
     assert delivery_estimate("A-1042")["promised_on"] == "2026-08-19"
     assert delivery_estimate("A-1001")["delivered_on"] == "2025-01-29"

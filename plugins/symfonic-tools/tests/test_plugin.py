@@ -228,8 +228,8 @@ def test_what_cannot_be_is_refused_with_its_key(config: dict[str, object], wante
     assert problem.startswith(f"plugin 'tools', misconfigured: {wanted}")
 
 
-def test_a_router_that_cannot_be_called_is_the_configurations_fault() -> None:
-    """The capability's own TypeError names the router."""
+def test_a_router_that_cannot_be_called_is_its_own_plugins_fault() -> None:
+    """Told once, of the plugin that contributes it."""
     module = ModuleType("odd")
 
     async def route() -> None:
@@ -240,7 +240,7 @@ def test_a_router_that_cannot_be_called_is_the_configurations_fault() -> None:
 
     module.symfonic_routers = hookimpl(symfonic_routers)  # type: ignore[attr-defined]  # a plugin's module
     (problem,) = refused(hosted({}, Use(module)))
-    assert "misconfigured: plugin.config: router 'odd' takes ()" in problem
+    assert problem.startswith("plugin 'odd', failed: router 'odd' takes ()")
 
 
 def test_without_its_grant_the_capability_is_refused() -> None:
@@ -308,7 +308,7 @@ def test_tls_3_a_router_that_breaks_degrades_the_turn() -> None:
     result = ask(hosted({}, Use(module)))
     assert (result.text, result.bindings[0].offered) == ("hello", ALL)
     (one,) = result.degradations
-    assert "a router raised OSError" in one.reason
+    assert "router bad.bad (plugin bad) raised OSError" in one.reason
     assert "sk-secret" not in one.reason
     with pytest.raises(TurnFailed) as failed:
         ask(hosted({"on_error": "fail"}, Use(module)))

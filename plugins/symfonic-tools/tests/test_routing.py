@@ -87,7 +87,7 @@ def test_the_time_limit_is_for_all_routers_together() -> None:
     asked = Asked()
     got = resolved([asked.router("one", None), ("slow", hangs), asked.router("three", ("b",))], timeout_s=0.01)
     assert asked.log == ["one"]
-    assert got.declined == "a router raised TimeoutError; every tool is offered"
+    assert got.declined == "router slow raised TimeoutError; every tool is offered"
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
@@ -179,9 +179,7 @@ async def required(turn: object, *, k: int) -> None:
 @pytest.mark.parametrize("router", [none_at_all, three, required])
 def test_a_router_that_cannot_be_called_is_refused_at_start(router: Any) -> None:
     """Its signature and the two that are wanted are told."""
-    with pytest.raises(
-        TypeError, match=r"router 'r' takes \(.*\).*; wanted \(turn_request\) or \(turn_request, window\)"
-    ):
+    with pytest.raises(TypeError, match=r"router 'r' takes \(.*\).*; wanted \(turn\) or \(turn, window\)"):
         named_router("r", router)
 
 
@@ -203,5 +201,5 @@ def test_a_router_that_is_not_async_is_a_router_that_broke() -> None:
         return [RoutedTool("a")]
 
     got = resolved([("r", sync)])
-    assert got.declined == "a router raised TypeError; every tool is offered"
+    assert got.declined == "router r returned a list without being awaited; make it an async def; every tool is offered"
     assert got.degraded is True

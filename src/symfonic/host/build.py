@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,7 +91,13 @@ async def build(
     try:
         plan = _compiled(work, model, staged, forcing, sinks)
     except PlanRefused as refused:
-        raise PlanRefused([_blamed(p, provenance) for p in refused.exceptions if isinstance(p, PlanError)]) from None
+        plain = [problem for problem in refused.exceptions if isinstance(problem, PlanError)]
+        owners = {**provenance.tools, **provenance.stages}
+        left = [_blamed(problem, provenance) for problem in plain if not work.refused(problem, owners)]
+        if not work.problems:
+            raise PlanRefused(left) from None
+        message = "the plan is refused"
+        raise ExceptionGroup(message, [*work.problems, *left]) from None
     return Built(plan=plan, provenance=provenance, sinks=sinks, dropped=staged.dropped)
 
 
@@ -106,6 +113,13 @@ async def _model(work: Workbench) -> tuple[object, Contributor]:
     if table.use in contributed:
         plugin, given = contributed[table.use]
         return await work.make(plugin, given, table.options), plugin.contributor
+    plugin_id, _, wanted = table.use.partition(":")
+    if wanted and plugin_id in {plugin.id for plugin in work.plugins}:
+        own = [name for name in contributed if name.startswith(f"{plugin_id}:")]
+        hint = did_you_mean(table.use, own or contributed)
+        text = f"model.use: plugin {plugin_id!r} contributes no model {wanted!r}; {hint}"
+        work.problems.append(ConfigError([text]))
+        return None, CODE
     try:
         return construct(import_class(table.use, sorted(contributed)), table.options), CODE
     except ConfigError as error:
@@ -124,9 +138,17 @@ async def _build_tools(work: Workbench) -> None:
         if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
             work.fault(plugin, f"tools {given.id!r} built a {type(value).__name__}, wanted a list of tools")
             continue
-        _take_tools(work, tuple(value), plugin.contributor, owners)
+        given_tools = tuple(value)
+        for place, item in enumerate(given_tools, start=1):
+            if not known_names([item]):
+                text = f"tools {given.id!r} built a list whose item {place} is a {type(item).__name__} without a name"
+                work.fault(plugin, f"{text}; wanted functions, LangChain tools or schemas")
+        _take_tools(work, given_tools, plugin.contributor, owners)
     for name, several in owners.items():
-        if len(several) > 1:
+        if len(several) > 1 and len(set(several)) == 1:
+            text = f"{several[0]} contributes the tool {name!r} {'twice' if len(several) == 2 else f'{len(several)} times'}; rename one"
+            work.problems.append(PluginError(text, reason="conflicting"))
+        elif len(several) > 1:
             named = " and ".join(map(str, several))
             text = f"the tool {name!r} is contributed by {named}; rename it in one of them, or select one of them"
             work.problems.append(PluginError(text, reason="conflicting"))
@@ -148,12 +170,13 @@ async def _build_sinks(work: Workbench) -> tuple[FanOut, dict[str, Contributor]]
     sinks = [NamedSink(LOGGING, LoggingSink())] if wanted is None or LOGGING in wanted else []
     owners = {named.name: HOST for named in sinks}
     for place, own in enumerate(work.code.sinks, start=1):
-        sinks.append(NamedSink(f"code-{place}", own))  # type: ignore[arg-type]  # checked below
+        sinks.append(NamedSink(f"code-{place}", own, owner=CODE.aside))  # type: ignore[arg-type]  # checked below
         owners[f"code-{place}"] = CODE
     for name, (plugin, given) in declared.items():
         sink = await work.make(plugin, given)
         if sink is not None:
-            sinks.append(NamedSink(name, sink, given.deltas, queued=given.queued))  # type: ignore[arg-type]  # checked below
+            aside = plugin.contributor.aside
+            sinks.append(NamedSink(name, sink, given.deltas, queued=given.queued, owner=aside))  # type: ignore[arg-type]  # checked below
             owners[name] = plugin.contributor
     for named in sinks:
         if not callable(getattr(named.sink, "emit", None)):
@@ -174,13 +197,18 @@ def _sink_list_problems(wanted: Sequence[str] | None, declared: Sequence[str]) -
     ]
     left = [name for name in declared if name not in wanted]
     if left:
-        line = ", ".join(f'"{name}"' for name in (*wanted, *left))
+        line = ", ".join(f'"{name}"' for name in dict.fromkeys((*_repaired(wanted, known), *left)))
         problems.append(f"events.sinks leaves out {', '.join(left)}; write sinks = [{line}], or drop the plugin")
     return [ConfigError([problem]) for problem in problems]
 
 
+def _repaired(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The list with each unknown name replaced by the nearest known one, or left out."""
+    return [near for name in wanted for near in ([name] if name in known else get_close_matches(name, known, n=1))]
+
+
 def _queued(work: Workbench, named: NamedSink) -> NamedSink:
-    queued = QueuedSink(named.name, named.sink)
+    queued = QueuedSink(named.name, named.sink, label=named.label)
     work.stack.push_async_callback(asyncio.to_thread, queued.close)
     return attrs.evolve(named, sink=queued)
 

@@ -146,10 +146,11 @@ def find_config(path: str | os.PathLike[str] | None = None) -> Path:
     """
     chosen = chosen_config(path)
     if not chosen.is_file():
-        what = "is a folder" if chosen.is_dir() else "does not exist"
-        raise ConfigError(
-            [f"{chosen} {what}; go to the deployment's folder, or name its file with --config or {CONFIG_ENV}"]
-        )
+        what, way = "is a folder", ""
+        if not chosen.is_dir():
+            what, way = "does not exist", ", or write one with `symfonic-kernel init`"
+        text = f"{chosen} {what}; go to the deployment's folder, or name its file with --config or {CONFIG_ENV}{way}"
+        raise ConfigError([text])
     return chosen
 
 
@@ -180,7 +181,12 @@ def parse_deployment(table: Mapping[str, object], *, source: str = "") -> Deploy
     schema = table.get("schema", SCHEMA)
     if schema != SCHEMA or isinstance(schema, bool):
         shown = "a huge number" if isinstance(schema, int) and abs(schema) > _HUGE else repr(schema)
-        raise ConfigError([f"schema: is {shown}, this version reads schema {SCHEMA}"], source=source)
+        raise ConfigError(
+            [
+                f"schema: is {shown}, wanted {SCHEMA}; write schema = {SCHEMA}, or install a symfonic-kernel that reads it"
+            ],
+            source=source,
+        )
     deployment, problems = structure(table, Deployment)
     if deployment is not None:
         problems = [*_plugin_problems(deployment.plugin)]
@@ -221,6 +227,6 @@ def _version_problem(path: str, version: str | None) -> list[str]:
 
     try:
         SpecifierSet(version)
-    except InvalidSpecifier:
+    except (InvalidSpecifier, ValueError):  # a number of thousands of digits is a ValueError
         return [f'{path}.version: {version!r} is no version specifier; write it as ">=1,<2"']
     return []

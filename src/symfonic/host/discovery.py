@@ -52,6 +52,7 @@ class InstalledPlugin:
             lines = (distribution.requires if distribution is not None else None) or ()
         except (OSError, UnicodeDecodeError):
             return None  # half removed: what it needs cannot be told, importing it will say what is gone
+        specifiers: list[str] = []
         for line in lines:
             try:
                 requirement = Requirement(line)
@@ -60,8 +61,8 @@ class InstalledPlugin:
             if normal_name(requirement.name) == KERNEL_DIST and (
                 requirement.marker is None or requirement.marker.evaluate({"extra": ""})
             ):
-                return str(requirement.specifier) or None
-        return None
+                specifiers.append(str(requirement.specifier))
+        return ",".join(filter(None, specifiers)) or None
 
 
 def normal_name(name: str) -> str:

@@ -30,6 +30,13 @@ class Contributor:
             return "the host itself" if self.dist else "the deployment's code"
         return f"plugin {self.plugin} ({self.dist} {self.version})" if self.dist else f"plugin {self.plugin}"
 
+    @property
+    def aside(self) -> str:
+        """As it stands behind a name: `` (plugin mine, mine-pkg 0.3.0)``; empty for what the host brings."""
+        if not self.plugin:
+            return "" if self.dist else f" ({self})"
+        return f" (plugin {self.plugin}, {self.dist} {self.version})" if self.dist else f" (plugin {self.plugin})"
+
 
 CODE = Contributor()
 """The deployment's own code."""

@@ -13,6 +13,7 @@ from symfonic.host.config import PluginTable, is_plugin_id
 from symfonic.host.discovery import InstalledPlugin, kernel_version, normal_name
 from symfonic.host.provenance import Contributor
 from symfonic.host.structure import did_you_mean, structure
+from symfonic.kernel._where import at_line
 from symfonic.kernel.errors import PluginError
 from symfonic.plugin import API_VERSION, HookContext, HookSpecs, StageHandler
 from symfonic.plugin._descriptors import Contribution
@@ -111,7 +112,8 @@ def _missing(table: PluginTable, same_id: Sequence[InstalledPlugin], installed: 
     if same_id:
         return f"{table.dist} does not supply it; installed from: {', '.join(plugin.label for plugin in same_id)}"
     what = f"pip install {table.dist}" if table.dist else "pip install the distribution that brings it"
-    return f"no installed distribution supplies it; {did_you_mean(table.id, [p.id for p in installed])} else {what}"
+    hint = did_you_mean(table.id, [p.id for p in installed])
+    return f"no installed distribution supplies it; {hint}{'' if hint.endswith('?') else ';'} else {what}"
 
 
 def _check_versions(table: PluginTable, found: InstalledPlugin) -> None:
@@ -221,11 +223,11 @@ def _hook_fault(name: str, function: Callable[..., object], marker: dict[str, ob
 
 
 def _raised(error: BaseException) -> str:
-    """Type and text of an error; its text may be impossible to make."""
+    """Type, text and the plugin's own line of an error; its text may be impossible to make."""
     try:
-        return f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {error}{at_line(error)}"
     except Exception:  # noqa: BLE001  # a plugin's own exception class, which may be broken too
-        return type(error).__name__
+        return f"{type(error).__name__}{at_line(error)}"
 
 
 def _ask(manager: pluggy.PluginManager, source: Source, *, configured: bool) -> LoadedPlugin:
@@ -265,6 +267,7 @@ def _answer_problems(hook: str, kind: type[Contribution], answer: object) -> lis
 def _contribution_problems(contributions: Sequence[Contribution]) -> list[str]:
     problems: list[str] = []
     seen: list[tuple[type, str]] = []
+    unfit: list[object] = []
     for given in contributions:
         who = f"{type(given).__name__} {given.id!r}"
         if not isinstance(given.id, str) or not is_plugin_id(given.id):
@@ -274,8 +277,10 @@ def _contribution_problems(contributions: Sequence[Contribution]) -> list[str]:
         seen.append((type(given), given.id))
         if not callable(given.factory):
             problems.append(f"{who}: its factory is a {type(given.factory).__name__}, which cannot be called")
-        if given.config is not None and not (isinstance(given.config, type) and attrs.has(given.config)):
+        no_attrs = given.config is not None and not (isinstance(given.config, type) and attrs.has(given.config))
+        if no_attrs and not any(given.config is told for told in unfit):
             problems.append(f"{who}: its config is {given.config!r}, wanted an attrs class")
+            unfit.append(given.config)
     classes = {given.config for given in contributions if isinstance(given.config, type)}
     if len(classes) > 1:
         named = ", ".join(sorted(str(getattr(c, "__name__", c)) for c in classes))

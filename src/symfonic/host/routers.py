@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 from collections import Counter
 
 from symfonic.host.workbench import Shelf, Workbench
@@ -17,6 +19,7 @@ async def build_routers(work: Workbench) -> None:
     times = Counter(given.id for _, given in declared)
     routes: dict[str, Route] = {}
     aliases: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for plugin, given in declared:
         route = await work.make(plugin, given)
         if route is None:
@@ -24,12 +27,35 @@ async def build_routers(work: Workbench) -> None:
         if not callable(route):
             work.fault(plugin, f"router {given.id!r} built a {type(route).__name__}, wanted an async function")
             continue
+        unfit = _signature_fault(route)
+        if unfit is not None:
+            text = f"router {given.id!r} takes {unfit}; wanted an async function of (turn) or (turn, window)"
+            work.fault(plugin, text)
+            route = _stand_in  # so that whoever takes it is not blamed beside it
         full = f"{plugin.id}.{given.id}"
         key = given.id if times[given.id] == 1 else full
         routes[key] = route
         aliases[full] = key
+        labels[key] = f"{full}{plugin.contributor.aside}"
         work.router_owners[key] = plugin.contributor
-    work.shelf = Shelf(routes, aliases)
+    work.shelf = Shelf(routes, aliases, labels)
+
+
+async def _stand_in(_: object) -> None:
+    """Stands for a router that is refused; no turn ever asks it."""
+
+
+def _signature_fault(route: Route) -> str | None:
+    """The signature of a router that takes neither one argument nor two; None where it is fit, or tells none."""
+    try:
+        signature = inspect.signature(route)
+    except ValueError:
+        return None  # a builtin tells no signature
+    for count in (1, 2):
+        with contextlib.suppress(TypeError):
+            signature.bind(*range(count))
+            return None
+    return str(signature)
 
 
 def check_routers_taken(work: Workbench) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from symfonic.host.config import Deployment, PluginTable
+from symfonic.host.config import Deployment, PluginTable, is_plugin_id
 from symfonic.host.discovery import InstalledPlugin, discover
 from symfonic.host.registry import LoadedPlugin, Source, find_plugin, load_plugins
 from symfonic.kernel.errors import ConfigError, PluginError, PluginsRefused, SymfonicError
@@ -146,8 +146,23 @@ def plugin_states(
         )
     named = {row.id for row in rows}
     rows.extend(
-        PluginState(id=p.id, state="off", dist=p.dist, version=p.version, module=p.module)
+        PluginState(
+            id=p.id,
+            state="off" if is_plugin_id(p.id) else "failed",
+            reason=None if is_plugin_id(p.id) else "invalid-id",
+            message=None if is_plugin_id(p.id) else _invalid_id(p),
+            dist=p.dist,
+            version=p.version,
+            module=p.module,
+        )
         for p in installed
         if p.id not in named
     )
     return tuple(rows)
+
+
+def _invalid_id(plugin: InstalledPlugin) -> str:
+    rule = "an id is small letters, digits and hyphens, a letter first"
+    return (
+        f"{plugin.label} names its entry point {plugin.id!r}, which no deployment can select: {rule}; tell its author"
+    )

@@ -6,10 +6,11 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
+from symfonic.kernel.errors import SinkFailed
 from symfonic.kernel.events import Degraded, Event, StageTraced, TurnErrored, TurnFinished
 from symfonic.kernel.ports import EventSink
 
@@ -62,16 +63,19 @@ class NamedSink:
         sink: The sink itself.
         deltas: Whether it wants deltas.
         queued: Whether it is slow and wants a queue.
+        owner: Who contributes it, as :attr:`Contributor.aside` has it.
     """
 
     name: str
     sink: EventSink
     deltas: bool = False
     queued: bool = False
+    owner: str = ""
 
-
-class SinksFailed(Exception):
-    """One or more of several sinks raised; the others got the event."""
+    @property
+    def label(self) -> str:
+        """As faults name it."""
+        return f"event sink {self.name}{self.owner}"
 
 
 class FanOut:
@@ -84,7 +88,7 @@ class FanOut:
     def __init__(self, sinks: Sequence[NamedSink]) -> None:
         self._sinks = tuple(sinks)
         self.failures: dict[str, int] = {}
-        """Sink name to events it lost by raising."""
+        """Sink name to events it lost."""
 
     @property
     def deltas(self) -> bool:
@@ -95,47 +99,63 @@ class FanOut:
         """Hand out one event.
 
         Raises:
-            SinksFailed: After all were served; the kernel counts it and tells.
+            SinkFailed: After all were served; the kernel counts it and tells.
         """
-        failed: list[str] = []
+        losses: dict[str, int] = {}
         for named in self._sinks:
             if event.DELTA and not named.deltas:
                 continue
             try:
                 named.sink.emit(event)
+            except SinkFailed as failed:
+                self._count(named, losses, failed.losses)
             except Exception as error:  # noqa: BLE001  # the fault boundary of event sinks
-                self.failures[named.name] = self.failures.get(named.name, 0) + 1
-                failed.append(f"{named.name} ({type(error).__name__})")
-        if failed:
-            message = ", ".join(failed)
-            raise SinksFailed(message)
+                self._count(named, losses, {f"{named.label} raised {type(error).__name__}": 1})
+        if losses:
+            raise SinkFailed(losses)
+
+    def _count(self, named: NamedSink, losses: dict[str, int], more: Mapping[str, int]) -> None:
+        for words, lost in more.items():
+            losses[words] = losses.get(words, 0) + lost
+            self.failures[named.name] = self.failures.get(named.name, 0) + lost
 
 
 class QueuedSink:
     """Puts a slow sink on a thread of its own, behind a bounded queue.
 
-    What does not fit is dropped and counted. Closing flushes, for some seconds at most.
+    What does not fit is dropped and counted, as is what the sink raises on; the next :meth:`emit` tells it. Closing
+    flushes, for some seconds at most.
 
     Args:
-        name: The sink's name, for the thread and the log.
+        name: The sink's name, for the thread.
         sink: The slow sink.
         size: Events the queue holds.
+        label: The sink in words, for what is told of it; default: made from its name.
     """
 
-    def __init__(self, name: str, sink: EventSink, size: int = QUEUE_SIZE) -> None:
-        self._name = name
+    def __init__(self, name: str, sink: EventSink, size: int = QUEUE_SIZE, label: str = "") -> None:
+        self._label = label or f"event sink {name}"
         self._sink = sink
         self._queue: queue.Queue[Event | None] = queue.Queue(size)
         self._thread = threading.Thread(target=self._work, name=f"symfonic-sink-{name}", daemon=True)
         self._closed = False
+        self._told = 0
+        self._told_dropped = 0
         self.dropped = 0
         """Events that did not fit."""
         self.failures = 0
         """Events the sink raised on."""
+        self.error_type: str | None = None
+        """The type of the first error the sink raised."""
         self._thread.start()
 
     def emit(self, event: Event) -> None:
-        """Queue one event, or count it as dropped."""
+        """Queue one event, or count it as dropped.
+
+        Raises:
+            SinkFailed: Events were lost since this was told last; the event itself is queued all the same. The last
+                events of a turn come too late for its degradations, so that it is told to the next turn instead.
+        """
         if self._closed:
             self.dropped += 1
             return
@@ -143,6 +163,19 @@ class QueuedSink:
             self._queue.put_nowait(event)
         except queue.Full:
             self.dropped += 1
+        if not isinstance(event, Degraded | TurnErrored | TurnFinished):
+            self._tell()
+
+    def _tell(self) -> None:
+        failures, dropped = self.failures, self.dropped
+        losses = {
+            f"queued {self._label} raised {self.error_type}": failures - self._told,
+            f"queued {self._label} is too slow for its queue": dropped - self._told_dropped,
+        }
+        self._told, self._told_dropped = failures, dropped
+        losses = {words: lost for words, lost in losses.items() if lost}
+        if losses:
+            raise SinkFailed(losses)
 
     def close(self, timeout_s: float = FLUSH_S) -> None:
         """Flush, end the thread, and tell what was lost. Waits ``timeout_s`` seconds at most."""
@@ -152,13 +185,21 @@ class QueuedSink:
         with contextlib.suppress(queue.Full):  # it is stuck: what it holds is told as lost below
             self._queue.put(None, timeout=timeout_s)
         self._thread.join(timeout_s)
-        lost = self.dropped + self.failures + self._queue.qsize()
+        held = self._queue.qsize()
+        lost = self.dropped + self.failures + held
         if lost:
-            logging.getLogger(LOGGER_NAME).warning("the event sink %s lost %d events", self._name, lost)
+            why = [
+                f"{self.failures} by raising, the first time {self.error_type}" if self.failures else "",
+                f"{self.dropped} did not fit its queue" if self.dropped else "",
+                f"{held} were not worked off in time" if held else "",
+            ]
+            text = "%s lost %d events: %s"
+            logging.getLogger(LOGGER_NAME).warning(text, self._label, lost, ", ".join(filter(None, why)))
 
     def _work(self) -> None:
         while (event := self._queue.get()) is not None:
             try:
                 self._sink.emit(event)
-            except Exception:  # noqa: BLE001  # the fault boundary of event sinks; counted, told at close
+            except Exception as error:  # noqa: BLE001  # the fault boundary of event sinks; counted, told by emit and close
+                self.error_type = self.error_type or type(error).__name__
                 self.failures += 1

@@ -10,8 +10,9 @@ import attrs
 from symfonic.host.provenance import Contributor
 from symfonic.host.registry import LoadedPlugin
 from symfonic.host.workbench import Workbench
+from symfonic.kernel.effects import EFFECT_PHASES
 from symfonic.kernel.phases import Effect, Phase
-from symfonic.kernel.stages import Stage
+from symfonic.kernel.stages import Stage, stage_problems
 from symfonic.plugin import StageHandler
 
 if TYPE_CHECKING:
@@ -44,9 +45,12 @@ async def build_stages(work: Workbench) -> Staged:
     stages: list[Stage] = []
     handlers: dict[str, Handler] = {}
     owners: dict[str, Contributor] = {}
-    for plugin, given in declared:
-        stage = qualify(plugin, given)
-        _check_grants(work, plugin, stage)
+    pairs = [(plugin, given, qualify(plugin, given)) for plugin, given in declared]
+    for problem in stage_problems([stage for _, _, stage in pairs]):
+        work.refused(problem, {stage.name: plugin.contributor for plugin, _, stage in pairs})
+    for plugin in work.plugins:
+        _check_grants(work, plugin, [stage for owner, _, stage in pairs if owner is plugin])
+    for plugin, given, stage in pairs:
         handler = await work.make(plugin, given)
         if handler is None:
             continue
@@ -83,16 +87,26 @@ def _qualifier(work: Workbench, names: set[str]) -> tuple[Callable[[LoadedPlugin
     return qualify, dropped
 
 
-def _check_grants(work: Workbench, plugin: LoadedPlugin, stage: Stage) -> None:
-    """Each stage against its own plugin's grants (default deny)."""
-    missing = sorted(stage.effects - plugin.grants)
-    if missing:
-        line = ", ".join(f'"{effect}"' for effect in sorted({*plugin.grants, *stage.effects}))
+def _check_grants(work: Workbench, plugin: LoadedPlugin, stages: Sequence[Stage]) -> None:
+    """A plugin's stages against its grants (default deny), told once with the complete list.
+
+    An effect that is unknown or of another phase is the plugin's fault; granting it would not help.
+    """
+    lacking = {stage.name: sorted(_grantable(stage) - plugin.grants) for stage in stages}
+    lacking = {name: effects for name, effects in lacking.items() if effects}
+    if lacking:
+        every = {*plugin.grants, *(effect for effects in lacking.values() for effect in effects)}
+        line = ", ".join(f'"{effect}"' for effect in sorted(every))
+        declared = " and ".join(f"its stage {name} declares {', '.join(effects)}" for name, effects in lacking.items())
         text = (
-            f"its stage {stage.name} declares {', '.join(missing)}, which the deployment does not grant; "
-            f"write grants = [{line}] in its block, or drop the plugin"
+            f"{declared}, which the deployment does not grant; write grants = [{line}] in its block, or drop the plugin"
         )
         work.fault(plugin, text, "misconfigured")
+
+
+def _grantable(stage: Stage) -> set[str]:
+    """The effects that are known and of the stage's own phase."""
+    return {effect for effect in Effect if effect in stage.effects and EFFECT_PHASES[effect] is stage.phase}
 
 
 def _guards_last(stages: Sequence[Stage]) -> tuple[Stage, ...]:

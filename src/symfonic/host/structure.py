@@ -39,15 +39,15 @@ def structure(table: Mapping[str, object], into: type[T], path: str = "") -> tup
         return None, list(_problems(error, path))
 
 
-def did_you_mean(got: str, known: Iterable[str]) -> str:
-    """A hint for a name that is not known: the nearest one, or all of them when they are few."""
+def did_you_mean(got: str, known: Iterable[str], elsewhere: str = "see the reference for what is known") -> str:
+    """A hint for a name that is not known: the nearest one, all of them when they are few, else where they stand."""
     names = sorted(str(name) for name in known)
     close = get_close_matches(got, names, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
     if not names:
         return "none is known"
-    return f"known: {', '.join(names)}" if len(names) <= MAX_LISTED else "see the reference for what is known"
+    return f"known: {', '.join(names)}" if len(names) <= MAX_LISTED else elsewhere
 
 
 def _kind(value: object) -> str:

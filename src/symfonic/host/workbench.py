@@ -15,7 +15,8 @@ import attrs
 from symfonic.host.config import Deployment
 from symfonic.host.provenance import Contributor
 from symfonic.host.registry import LoadedPlugin
-from symfonic.kernel.errors import ConfigError, PaletteError, PluginError, SymfonicError
+from symfonic.kernel._where import at_line
+from symfonic.kernel.errors import ConfigError, PaletteError, PlanError, PluginError, SymfonicError
 from symfonic.kernel.palette import tool_name
 from symfonic.plugin import BuildContext, Contribution, Route
 
@@ -45,11 +46,18 @@ class Shelf:
     Args:
         routes: Router id to router, in file order.
         aliases: ``plugin.id`` to router id.
+        labels: Router id to what faults call it.
     """
 
-    def __init__(self, routes: Mapping[str, Route] | None = None, aliases: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        routes: Mapping[str, Route] | None = None,
+        aliases: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
         self._routes = dict(routes or {})
         self._aliases = dict(aliases or {})
+        self._labels = dict(labels or {})
         self.taken: set[str] = set()
 
     @property
@@ -67,6 +75,11 @@ class Shelf:
         route = self._routes[key]
         self.taken.add(key)
         return route
+
+    def label(self, router: str) -> str:
+        """What faults call a router."""
+        key = self._aliases.get(router, router)
+        return self._labels.get(key, key)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -121,7 +134,8 @@ class Workbench:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # the start itself is cancelled, not something the factory waited for
-            self.fault(plugin, f"the factory of {_kind(given)} raised {type(error).__name__}: {error}")
+            text = f"{type(error).__name__}: {error}{at_line(error)}"
+            self.fault(plugin, f"the factory of {_kind(given)} raised {text}")
             return None
         if made is None:
             self.fault(plugin, f"the factory of {_kind(given)} returned None; return what it contributes")
@@ -132,6 +146,25 @@ class Workbench:
         who = plugin.contributor
         dist = f"{who.dist} {who.version}" if who.dist else ""
         self.problems.append(PluginError(text, plugin=plugin.id, dist=dist, reason=reason))
+
+    def refused(self, problem: PlanError, owners: Mapping[str, Contributor]) -> bool:
+        """Keep a declaration that compile refuses as a plugin's fault, where one plugin alone made it.
+
+        Args:
+            problem: What is refused.
+            owners: Stage or tool to contributor.
+
+        Returns:
+            Whether it was; what several plugins make together is the deployment's to settle.
+        """
+        found = {owners[name] for name in problem.subjects if name in owners}
+        if len(found) != 1:
+            return False
+        (owner,) = found
+        if owner.plugin:
+            dist = f"{owner.dist} {owner.version}" if owner.dist else ""
+            self.problems.append(PluginError(str(problem), plugin=owner.plugin, dist=dist))
+        return bool(owner.plugin)
 
 
 async def _opened(value: object, stack: AsyncExitStack) -> object:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from time import time
 from uuid import uuid4
 
+from symfonic.kernel.errors import SinkFailed
 from symfonic.kernel.events import Event
 from symfonic.kernel.plan import Bindings
 
@@ -32,8 +33,8 @@ class Emitter:
         self._sink_deltas = bindings.sink_deltas
         self._stream = stream
         self._seq = 0
-        self.sink_failures = 0
-        self.sink_error: str | None = None
+        self.sink_losses: dict[str, int] = {}
+        """What went wrong with sinks, in words, to how many events were lost by it."""
 
     @property
     def observed(self) -> bool:
@@ -60,5 +61,10 @@ class Emitter:
         try:
             self._sink.emit(made.for_sink(record_text=self._record_text))  # type: ignore[union-attr]  # checked by the caller
         except (Exception, SystemExit, CancelledError) as error:  # noqa: BLE001  # the fault boundary of event sinks: a broken one never breaks a turn
-            self.sink_failures += 1
-            self.sink_error = self.sink_error or f"{type(error).__name__}"
+            losses = error.losses if isinstance(error, SinkFailed) else {_raised(error): 1}
+            for words, lost in losses.items():
+                self.sink_losses[words] = self.sink_losses.get(words, 0) + lost
+
+
+def _raised(error: BaseException) -> str:
+    return f"the event sink raised {type(error).__name__}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.messages.utils import convert_to_messages
 
+from symfonic.kernel._call_ids import with_call_ids
 from symfonic.kernel._text import scrub
 from symfonic.kernel.errors import HistoryError
 from symfonic.kernel.transcript import METADATA_KEY, call_names
@@ -58,6 +59,7 @@ def repaired(history: Sequence[BaseMessage]) -> tuple[list[BaseMessage], list[st
         else:
             _answer_open(open_calls, messages, repairs)
             if isinstance(message, AIMessage):
+                message = _with_own_ids(message, len(messages), repairs)
                 open_calls = call_names(message)
         messages.append(message)
     _answer_open(open_calls, messages, repairs)
@@ -75,13 +77,22 @@ def _as_messages(history: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         raise HistoryError(message) from error
 
 
+def _with_own_ids(message: AIMessage, place: int, repairs: list[str]) -> AIMessage:
+    """Every call with an id of its own, since a result is matched by it."""
+    fixed = with_call_ids(message, place)
+    if fixed is not message:
+        repairs.append("a call without an id of its own was given one")
+    return fixed
+
+
 def _clean(message: BaseMessage, repairs: list[str]) -> BaseMessage:
     """Without lone surrogates, which no provider can be sent."""
-    content = scrub(message.content)
-    if content is message.content:
+    sent = {name: getattr(message, name) for name in ("content", "tool_calls", "name") if hasattr(message, name)}
+    clean = {name: scrub(value) for name, value in sent.items()}
+    if all(clean[name] is value for name, value in sent.items()):
         return message
     repairs.append("lone surrogates, which no provider can be sent, became U+FFFD")
-    return message.model_copy(update={"content": content})
+    return message.model_copy(update=clean)
 
 
 def _answer_open(open_calls: dict[str, str], messages: list[BaseMessage], repairs: list[str]) -> None:

@@ -12,6 +12,7 @@ import attrs
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from symfonic.kernel import _model_call
+from symfonic.kernel._call_ids import with_call_ids
 from symfonic.kernel._copies import copy_data, copy_message
 from symfonic.kernel._emitter import Emitter
 from symfonic.kernel._history import not_run, repaired, window
@@ -71,7 +72,7 @@ class Turn:
         self._record = TurnRecord(self._emitter)
         self._added: tuple[BaseMessage, ...] = ()
         self._batch: ToolBatch | None = None
-        self._handed = _handed(request) if plan.stage_program.stages else request
+        self._handed = request
         self._begun = perf_counter()
         self._cancels = 0
 
@@ -100,7 +101,9 @@ class Turn:
                 fault = error
         except asyncio.CancelledError as error:
             fault = error
-        except Exception as error:  # noqa: BLE001  # every end of a turn settles and tells its terminal event
+        except GeneratorExit:
+            raise  # nobody may be awaited any more
+        except BaseException as error:  # noqa: BLE001  # every end of a turn settles and tells its terminal event
             fault = error
         return await self._end(fault)
 
@@ -116,6 +119,8 @@ class Turn:
             allowed_tools=None if request.allowed_tools is None else len(request.allowed_tools),
             tool_choice=request.tool_choice,
         )
+        if self._plan.stage_program.stages:
+            self._handed = _handed(request)
         self._take_in(request)
         self._ctx.resolved, _ = await self._staged(
             run_resolve(self._plan, self._handed, transcript=self._window()), _second
@@ -234,9 +239,12 @@ class Turn:
             timeout_s=self._plan.limits.model_timeout_s,
             tell=tell,
         )
-        answer = _model_call.with_call_ids(answer, len(self._record.messages))
-        metadata = answer.response_metadata
-        usage = Usage.read(answer.usage_metadata)
+        try:
+            answer = with_call_ids(answer, len(self._record.messages))
+            metadata, usage = answer.response_metadata, Usage.read(answer.usage_metadata)
+        except Exception as error:
+            message = f"the model answered with a message that cannot be read: {type(error).__name__}"
+            raise ModelFailed(message) from error
         self._record.usage.append(usage)
         stamp: dict[str, object] = {"offered": list(binding.offered)}
         stamped = answer.model_copy(update={"response_metadata": {**metadata, METADATA_KEY: stamp}})
@@ -346,8 +354,8 @@ class Turn:
         self._tell_end(fault, result)
         if fault is None:
             return result
-        if isinstance(fault, asyncio.CancelledError):
-            raise fault
+        if not isinstance(fault, Exception):
+            raise fault  # a cancellation, or what is no error of ours to wrap, such as a native extension's panic
         raise TurnFailed(f"the turn failed: {fault}", result) from fault
 
     async def _settle(self) -> tuple[BaseException | None, asyncio.CancelledError | None]:
@@ -422,6 +430,7 @@ def _handed(request: TurnRequest) -> TurnRequest:
         history=[copy_message(m) if isinstance(m, BaseMessage) else m for m in request.history],
         content=[copy_data(block) for block in request.content],
         metadata=copy_data(dict(request.metadata)),
+        config=copy_data(request.config),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from itertools import count
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import (
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from symfonic.kernel.ports import CallableModel, Tell
 
-__all__ = ["call_model", "with_call_ids"]
+__all__ = ["call_model"]
 
 
 async def call_model(
@@ -75,7 +74,7 @@ async def call_model(
 def _fit(answer: AIMessage) -> AIMessage:
     """The answer as the transcript can hold and the next round can send it: whole, with content, no lone surrogates."""
     if isinstance(answer, AIMessageChunk):
-        answer = message_chunk_to_message(answer)  # type: ignore[assignment]  # an AI chunk becomes an AI message
+        answer = message_chunk_to_message(_strictly_parsed(answer))  # type: ignore[assignment]  # an AI chunk becomes an AI message
     content = "" if answer.content is None else answer.content  # several providers say None beside tool calls
     said = {"content": content, "tool_calls": answer.tool_calls, "invalid_tool_calls": answer.invalid_tool_calls}
     fit = {name: scrub(value) for name, value in said.items()}
@@ -114,8 +113,7 @@ async def _stream(
     if not pieces:
         message = "the stream ended without a message"
         raise ValueError(message)
-    whole = pieces[0] + pieces[1:] if len(pieces) > 1 else pieces[0]
-    return _strictly_parsed(whole)
+    return pieces[0] + pieces[1:] if len(pieces) > 1 else pieces[0]
 
 
 def _strictly_parsed(whole: AIMessageChunk) -> AIMessageChunk:
@@ -166,27 +164,3 @@ def _reasoning(piece: AIMessage) -> list[str]:
             said = block.get("reasoning") or block.get("thinking")
             texts.extend([said] if isinstance(said, str) else [])
     return texts
-
-
-def with_call_ids(answer: AIMessage, place: int) -> AIMessage:
-    """Give every call an id of its own in its message, since results are matched by id.
-
-    Some providers send none, or the same one twice.
-
-    Args:
-        answer: The model's message.
-        place: Its index in the conversation, so that ids given here differ from message to message.
-    """
-    seen: set[str] = set()
-    sent = {call.get("id") for call in (*answer.tool_calls, *answer.invalid_tool_calls)}
-    fixed: dict[str, list[Mapping[str, object]]] = {}
-    changed = False
-    for field in ("tool_calls", "invalid_tool_calls"):
-        fixed[field] = []
-        for call in getattr(answer, field):
-            own = call.get("id")
-            if not own or own in seen:
-                own, changed = next(new for n in count() if (new := f"call_{place}_{n}") not in seen | sent), True
-            seen.add(own)
-            fixed[field].append({**call, "id": own})
-    return answer.model_copy(update=fixed) if changed else answer

@@ -11,7 +11,7 @@ import attrs
 
 from symfonic.kernel._palette_values import NOTHING, Binding, Names, is_provider_run, palette_identity, tool_name
 from symfonic.kernel.errors import PaletteError
-from symfonic.kernel.forcing import ForcingSupport, as_bound
+from symfonic.kernel.forcing import ForcingSupport, as_bound, check_offered
 from symfonic.kernel.ports import BindableModel, Binder
 
 __all__ = ["PaletteProjector", "bind_tools"]
@@ -150,7 +150,7 @@ class PaletteProjector:
         selected = () if names is NOTHING else tuple(n for n in self._by_name if names is None or n in names)
         sent, kernel_reason = self._force_to_send(forced)
         answer = self._bind_with(self._model, [self._by_name[n] for n in selected], sent)
-        bound = as_bound(answer, selected, sent=sent is not None)
+        bound = check_offered(as_bound(answer, selected, sent=sent is not None), self._by_name)
         model = bound.model if self._wrap is None else self._wrap(bound.model)
         reasons = [reason for reason in (bound.reason, kernel_reason) if reason]
         return Binding(

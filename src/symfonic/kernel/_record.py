@@ -33,6 +33,7 @@ class TurnRecord:
     emitter: Emitter
     messages: list[BaseMessage] = attrs.field(factory=list)
     turn_start: int = 0
+    new_start: int = 0
     rounds: int = 0
     tool_calls: int = 0
     stop_reason: str = "completed"
@@ -44,9 +45,14 @@ class TurnRecord:
     pending: list[ToolCall] = attrs.field(factory=list)
 
     def begin(self, history: Sequence[BaseMessage], *prompt: BaseMessage) -> None:
-        """Take in the conversation; this turn starts at its prompt, if it has one."""
+        """Take in the conversation. This turn starts at its prompt; without one, at that of the turn it goes on with.
+
+        A force that was answered before the turn was deferred is then spent, as in the turn itself (PAL-19).
+        """
         self.messages = [*history, *prompt]
-        self.turn_start = len(history)
+        self.new_start = self.turn_start = len(history)
+        if not prompt:
+            self.turn_start = max((place for place, one in enumerate(history) if one.type == "human"), default=0)
 
     def traced(self, traces: Sequence[StageTrace], number: int | None, call_id: str | None = None) -> None:
         """Keep traces and tell of each; a crash that is only reported becomes a degradation (STG-12)."""
@@ -76,10 +82,10 @@ class TurnRecord:
         self.emitter.emit(Degraded, kind=kind, reason=reason, subject=subject, round=round)
 
     def note_sink_failures(self) -> None:
-        """Tell what a sink that raised has lost."""
-        if self.emitter.sink_failures:
-            lost, kind = self.emitter.sink_failures, self.emitter.sink_error
-            self.degrade("event-sink", f"the event sink raised {kind}; {lost} events were lost")
+        """Tell what sinks that raised have lost."""
+        for words, lost in tuple(self.emitter.sink_losses.items()):  # telling may itself be lost
+            told = "1 event was" if lost == 1 else f"{lost} events were"
+            self.degrade("event-sink", f"{words}; {told} lost")
 
     def result(self, stop_reason: str | None = None, messages: Sequence[BaseMessage] | None = None) -> TurnResult:
         """The result so far."""
@@ -87,7 +93,7 @@ class TurnRecord:
         return TurnResult(
             text=self._text(listed),
             messages=listed,
-            new_messages=listed[self.turn_start :],
+            new_messages=listed[self.new_start :],
             stop_reason=stop_reason or self.stop_reason,
             rounds=self.rounds,
             usage=total_usage(self.usage),
@@ -102,7 +108,7 @@ class TurnRecord:
     def _text(self, messages: Sequence[BaseMessage]) -> str:
         if self.direct_text is not None:
             return self.direct_text
-        for message in reversed(messages[self.turn_start :]):
+        for message in reversed(messages[self.new_start :]):
             if isinstance(message, AIMessage):
                 return str(message.text)
         return ""

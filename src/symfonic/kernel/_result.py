@@ -163,7 +163,9 @@ class TurnResult:
                 f"no pending call has the id {', '.join(unknown)}; pending: {', '.join(sorted(pending)) or 'none'}"
             )
             raise KeyError(message)
-        return tuple(_answered(message, results) for message in self.messages)
+        last = max((place for place, message in enumerate(self.messages) if message.type == "ai"), default=0)
+        answered = (_answered(message, results) for message in self.messages[last:])
+        return (*self.messages[:last], *answered)
 
     def to_json(self) -> dict[str, object]:
         """A JSON-ready dict, messages in LangChain's own form. An artifact that has no JSON form is left out."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 
+from symfonic.kernel._copies import copy_data
 from symfonic.kernel._history import not_run
 from symfonic.kernel._palette_values import Binding
 from symfonic.kernel._tool_outcome import ToolOutcome, error_message
@@ -200,7 +201,7 @@ class ToolBatch:
             ToolCalled,
             tool=call["name"],
             tool_call_id=call["id"],
-            args=args,
+            args=copy_data(args),
             args_chars=_size(args),
             round=self.round_number,
         )
@@ -229,7 +230,7 @@ class ToolBatch:
             content=content,
             content_chars=len(content),
             error_type=outcome.error_type,
-            error=outcome.error,
+            where=outcome.where,
             elapsed_s=elapsed_s,
             round=self.round_number,
         )
@@ -266,6 +267,7 @@ class ToolBatch:
             cause=cause,
             reason=text,
             offered=self.binding.offered,
+            args=call.get("args"),
             round=self.round_number,
         )
 

@@ -10,6 +10,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.tools import ToolException
 
 from symfonic.kernel._text import scrub
+from symfonic.kernel._where import where
 from symfonic.kernel.events import plain
 
 __all__ = ["ToolOutcome", "error_message", "failed", "outcome_of"]
@@ -23,13 +24,14 @@ class ToolOutcome:
         message: What the model is told.
         status: "success", "error" or "timeout".
         error_type: The class of what the tool raised, or None.
-        error: Its type and text, for the caller's own events; the model is told the type alone.
+        where: The line of the tool's own code that raised, such as ``mine/tools.py:42``, or None. Its text stands
+            nowhere: it may hold a secret.
     """
 
     message: ToolMessage
     status: str = "success"
     error_type: str | None = None
-    error: str | None = None
+    where: str | None = None
 
 
 def error_message(call: Mapping[str, object], text: str) -> ToolMessage:
@@ -41,9 +43,8 @@ def failed(call: ToolCall, error: BaseException, *, show_errors: bool) -> ToolOu
     """What the model is told of a failure: a ToolException's own words, of any other error its type only (TRN-3)."""
     kind = type(error).__name__
     shown = show_errors or isinstance(error, ToolException)
-    said = _text_of(error)
-    message = error_message(call, f"{call['name']} failed: {(said if shown else '') or kind}")
-    return ToolOutcome(message=message, status="error", error_type=kind, error=f"{kind}: {said}" if said else kind)
+    message = error_message(call, f"{call['name']} failed: {(_text_of(error) if shown else '') or kind}")
+    return ToolOutcome(message=message, status="error", error_type=kind, where=where(error) or None)
 
 
 def _text_of(error: BaseException) -> str:

@@ -15,13 +15,16 @@ from symfonic.kernel._text import scrub
 from symfonic.kernel.dispatch import StageDispatcher
 from symfonic.kernel.effects import Effect
 from symfonic.kernel.errors import EffectError, HandlerError, LimitError, PlanError, PlanRefused, StageError
-from symfonic.kernel.forcing import Bound, ForcingSupport, as_bound
+from symfonic.kernel.forcing import Bound, ForcingSupport, as_bound, check_offered
 from symfonic.kernel.plan import Bindings, Limits, Plan
 from symfonic.kernel.ports import Binder, CallableModel, EventSink, Handler
 from symfonic.kernel.stages import Stage, compile_stages, stage_problems
 from symfonic.kernel.toolset import Toolset, tool_problems
 
 __all__ = ["compile_plan"]
+
+MAX_LIMIT = 10**12
+"""Above what any limit can mean; a larger number is a slip, and some of them cannot even be written out again."""
 
 
 def compile_plan(
@@ -126,7 +129,7 @@ def _hiding_binder(toolset: Toolset, bind_with: Binder) -> Binder:
 
 def _bind_all(model: object, palette: Sequence[object], names: tuple[str, ...], binder: Binder) -> Callable[[], Bound]:
     def bind() -> Bound:
-        return as_bound(binder(model, list(palette), None), names, sent=False)
+        return check_offered(as_bound(binder(model, list(palette), None), names, sent=False), names)
 
     return bind
 
@@ -221,7 +224,7 @@ def _limit_problems(limits: Limits) -> list[PlanError]:
             continue
         seconds = field.name.endswith("_s")
         fits = isinstance(value, int | float if seconds else int) and not isinstance(value, bool)
-        if not fits or not value > 0 or value == float("inf"):
+        if not fits or not 0 < value <= MAX_LIMIT:
             wanted = "seconds above 0" if seconds else "a whole number above 0"
             problems.append(LimitError(f"limit {field.name} is {value!r}; wanted {wanted}, or none at all"))
     return problems

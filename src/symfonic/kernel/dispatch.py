@@ -12,6 +12,7 @@ from types import MappingProxyType
 import attrs
 
 from symfonic.kernel._palette_values import ToolPalette
+from symfonic.kernel._where import where
 from symfonic.kernel._workers import workers
 from symfonic.kernel.effects import Amend, Effect, Refuse, Replace, Resolution
 from symfonic.kernel.errors import OutcomeRefused, StageCrashed
@@ -42,11 +43,17 @@ class StageTrace:
     error: str | None = None
     elapsed_s: float = attrs.field(default=0.0, eq=False)
     _exception: BaseException | None = attrs.field(default=None, eq=False, repr=False, alias="exception")
+    _where: str | None = attrs.field(default=None, eq=False, repr=False, alias="where")
 
     @property
     def ok(self) -> bool:
         """Whether the stage ran and its outcome, if any, was applied."""
         return self.status == "ok"
+
+    @property
+    def where(self) -> str | None:
+        """The handler's own line that raised, such as ``mine/plugin.py:42``; None where nothing was raised."""
+        return self._where
 
     @property
     def error_type(self) -> str | None:
@@ -146,14 +153,17 @@ class StageDispatcher:
                 raise
             # Raised by the handler itself: nobody cancelled this turn, and a call must not end without its result.
             elapsed = perf_counter() - begun
-            return StageTrace(
-                stage, phase, "failed", error=error_text(error), elapsed_s=elapsed, exception=_bare(error)
-            )
+            return _failed(stage, phase, error_text(error), elapsed, error)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the fault boundary of plugins; sys.exit() in a handler ends no turn
             text = str(error) if isinstance(error, OutcomeRefused) else error_text(error)
-            elapsed = perf_counter() - begun
-            return StageTrace(stage, phase, "failed", error=text, elapsed_s=elapsed, exception=_bare(error))
+            return _failed(stage, phase, text, perf_counter() - begun, error)
         return StageTrace(stage, phase, "ok", outcome, elapsed_s=perf_counter() - begun)
+
+
+def _failed(stage: Stage, phase: Phase, text: str, elapsed_s: float, error: BaseException) -> StageTrace:
+    """A failed trace; the line is found before the error is stripped of its frames."""
+    line = where(error) or None
+    return StageTrace(stage, phase, "failed", error=text, elapsed_s=elapsed_s, where=line, exception=_bare(error))
 
 
 def require_no_crashed_stage(traces: Sequence[StageTrace], *, phase: Phase | str) -> None:

@@ -13,6 +13,7 @@
     │   ├── HistoryError              a history that holds what is no message
     │   ├── DocumentError             a kept result or conversation that cannot be read back
     │   ├── GenerationBound           a turn is tied to a plan generation once
+    │   ├── SinkFailed                event sinks that lost events, in words fit to be shown
     │   ├── InsideRunningLoop         run_turn_sync was called where a loop runs already
     │   └── HostClosed                a turn was asked of a host that is not open
     ├── PluginError                   a plugin broke a rule (plugin id and distribution named)
@@ -28,7 +29,7 @@ Tools have no class here: a failing tool never ends a turn, the model gets an er
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ __all__ = [
     "PlanRefused",
     "PluginError",
     "PluginsRefused",
+    "SinkFailed",
     "StageCrashed",
     "StageError",
     "SymfonicError",
@@ -179,6 +181,19 @@ class GenerationBound(HostError, RuntimeError):
     """A turn is tied to the plan generation it began with, once."""
 
 
+class SinkFailed(HostError):
+    """An event sink that stands for others tells what they lost; the kernel counts it and tells it as a degradation.
+
+    Args:
+        losses: What went wrong, in words that name sinks and types of errors and show no text of theirs, to how many
+            events were lost by it.
+    """
+
+    def __init__(self, losses: Mapping[str, int]) -> None:
+        self.losses = dict(losses)
+        super().__init__("; ".join(self.losses))
+
+
 class InsideRunningLoop(HostError, RuntimeError):
     """``run_turn_sync`` was called on a thread whose event loop is running."""
 
@@ -247,7 +262,9 @@ class StageCrashed(PluginError):
         self.phase = phase
         self.crashed = tuple(crashed)
         self.traces = tuple(traces)
-        causes = "; ".join(f"stage {t.stage.name!r} {t.status}: {t.error}" for t in self.crashed)
+        causes = "; ".join(
+            f"stage {t.stage.name!r} {t.status}: {t.error}{f' at {t.where}' if t.where else ''}" for t in self.crashed
+        )
         super().__init__(f"phase {phase!s} crashed: {causes}")
 
 

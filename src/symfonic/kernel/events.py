@@ -1,6 +1,7 @@
 """What a turn tells while it runs: typed, frozen events.
 
-Every event carries the turn's id, a sequence number that counts from 1 without gaps, and the time. Each start has
+Every event carries the turn's id, a sequence number that counts from 1, and the time. A sink that gets no deltas sees
+gaps in the numbers of a streamed turn. Each start has
 exactly one end: a turn one TurnFinished or TurnErrored, a round one RoundFinished, a ToolCalled one ToolReturned.
 
 The caller's own stream carries text, arguments and results. Sinks get :meth:`Event.redacted` events, with names, sizes
@@ -10,6 +11,7 @@ semantic conventions where these have a word.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
@@ -106,13 +108,13 @@ def plain(value: object) -> object:
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, frozenset | set):
-        return sorted(map(str, value))
+        return sorted(map(plain, value), key=lambda item: json.dumps(item, sort_keys=True))
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     kind = type(value)
     if attrs.has(kind):
         return {field.name: plain(getattr(value, field.name)) for field in attrs.fields(kind) if field.repr}
-    return str(value)
+    return re.sub(r" at 0x[0-9a-f]+", "", str(value))  # an address would make equal plans differ
 
 
 @attrs.frozen(kw_only=True)
@@ -377,7 +379,7 @@ class ToolReturned(Event):
         content: What the model is told, after post-tool stages.
         content_chars: Its length.
         error_type: The class of what the tool raised, or None.
-        error: Its type and text, which the model is not told.
+        where: The line of the tool's own code that raised, such as ``mine/tools.py:42``, or None.
     """
 
     NAME = "symfonic.tool.returned"
@@ -387,7 +389,7 @@ class ToolReturned(Event):
     content: str | None = _text("gen_ai.tool.call.result")  # type: ignore[assignment]  # an attrs field
     content_chars: int = 0
     error_type: str | None = _named("error.type", None)  # type: ignore[assignment]  # an attrs field
-    error: str | None = _text("error.message")  # type: ignore[assignment]  # an attrs field
+    where: str | None = None
     elapsed_s: float = 0.0
     round: int
 
@@ -401,6 +403,7 @@ class ToolRefused(Event):
             "limit", "provider-run" or "crash".
         reason: What the model is told.
         offered: What was offered in the round.
+        args: The arguments, amendments included; the text the model wrote where that could not be read.
     """
 
     NAME = "symfonic.tool.refused"
@@ -409,6 +412,7 @@ class ToolRefused(Event):
     cause: str
     reason: str | None = _text()  # type: ignore[assignment]  # an attrs field
     offered: tuple[str, ...] = ()
+    args: Mapping[str, object] | str | None = _text("gen_ai.tool.call.arguments")  # type: ignore[assignment]  # an attrs field
     round: int
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import attrs
 
-__all__ = ["BindRequest", "Bound", "ForcingSupport", "as_bound"]
+from symfonic.kernel.errors import PaletteError
+
+__all__ = ["BindRequest", "Bound", "ForcingSupport", "as_bound", "check_offered"]
 
 _CANNOT = frozenset({"refused", "ignored"})
 
@@ -57,6 +59,19 @@ class Bound:
     offered: tuple[str, ...] = attrs.field(default=(), converter=_in_order)
     forced_sent: bool = False
     reason: str | None = None
+
+
+def check_offered(bound: Bound, palette: Collection[str]) -> Bound:
+    """The same Bound, if what it offers are tools of the plan.
+
+    Raises:
+        PaletteError: The binder says it offered what the plan does not have.
+    """
+    strangers = [name for name in bound.offered if name not in palette]
+    if strangers:
+        message = f"the binder says it offered {', '.join(map(repr, strangers))}, which the plan does not have"
+        raise PaletteError(message)
+    return bound
 
 
 def as_bound(answer: Bound | tuple[object, str | None], selected: tuple[str, ...], *, sent: bool) -> Bound:

@@ -235,14 +235,17 @@ def _name_fault(name: str) -> str | None:
 
 
 def _collisions(names: Sequence[str]) -> list[PlanError]:
-    """Names that are equal, or become equal where a provider replaces characters it does not take."""
+    """Names that are equal, or become equal where a provider replaces characters it does not take.
+
+    Names in other scripts alone are left to the provider: it takes both as they are, or refuses both.
+    """
     alike: dict[str, list[str]] = defaultdict(list)
     for name in names:
         alike[re.sub(r"[^A-Za-z0-9_-]", "_", name)].append(name)
     problems: list[PlanError] = []
     for group in alike.values():
         different = tuple(dict.fromkeys(group))
-        if len(group) > 1:
+        if len(group) > len(different) or (len(different) > 1 and any(map(str.isascii, different))):
             what = (
                 f"{len(group)} tools are named {group[0]!r}"
                 if len(different) == 1

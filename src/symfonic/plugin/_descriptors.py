@@ -69,6 +69,9 @@ class RouterShelf(Protocol):
             KeyError: No selected plugin contributes it.
         """
 
+    def label(self, router: str) -> str:
+        """What to call a router where a fault is told: ``plugin.id``, with plugin, distribution and version."""
+
 
 class _EmptyShelf:
     """No routers: while they are not built yet, and in an author's own tests."""
@@ -78,6 +81,10 @@ class _EmptyShelf:
     def take(self, router: str) -> Route:
         """Nothing can be taken."""
         raise KeyError(router)
+
+    def label(self, router: str) -> str:
+        """Nobody contributes it."""
+        return router
 
 
 @attrs.frozen(kw_only=True)

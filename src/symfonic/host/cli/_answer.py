@@ -16,11 +16,7 @@ from symfonic.kernel.events import Event, RoundStarted, TextDelta, TurnErrored, 
 if TYPE_CHECKING:
     from symfonic.kernel.turn import TurnResult
 
-__all__ = ["AnswerPrinter", "ignore", "quiet_logging", "tell_degradations"]
-
-
-def ignore(_: Event) -> None:
-    """With ``--json`` nothing is printed on the way."""
+__all__ = ["AnswerPrinter", "quiet_logging", "tell_degradations"]
 
 
 class AnswerPrinter:

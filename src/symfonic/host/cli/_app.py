@@ -13,13 +13,15 @@ from typing import NoReturn
 import click
 
 from symfonic.host.cli._chat import chat
-from symfonic.host.cli._exit import Exit, exit_code, told
+from symfonic.host.cli._exit import Exit, exit_code, told, usage_json
 from symfonic.host.cli._hooks import hooks
 from symfonic.host.cli._init import init
+from symfonic.host.cli._options import echo_json
 from symfonic.host.cli._plan import plan
 from symfonic.host.cli._plugins import plugins
 from symfonic.host.cli._run import run
 from symfonic.host.cli._version import version
+from symfonic.host.discovery import kernel_version
 from symfonic.kernel._workers import workers
 
 __all__ = ["app", "main"]
@@ -39,10 +41,19 @@ class _App(click.Group):
             raise _ReaderGone from gone
 
 
+def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:  # click's shape of a callback
+    if asked and not ctx.resilient_parsing:
+        click.echo(f"symfonic-kernel {kernel_version()}")
+        ctx.exit()
+
+
 @click.group(
     cls=_App,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 answered or deferred, 1 turn failed, 2 usage or configuration, 3 plugin, 4 limit reached, 130 interrupted.",
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
 )
 def app() -> None:
     """Run an LLM agent's turns from installed plugins, chosen by symfonic.toml.
@@ -80,6 +91,16 @@ def _leave_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
+def _tell_usage(error: click.ClickException) -> None:
+    """A mistake on the command line, in the words every other error has."""
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    text = error.format_message()
+    if ctx is None or isinstance(error, click.exceptions.NoArgsIsHelpError):  # the latter's text is the help itself
+        click.echo(text if ctx else f"error: {text}", err=True)
+        return
+    click.echo(f"{ctx.get_usage()}\nTry '{ctx.command_path} --help' for help.\n\nerror: {text}", err=True)
+
+
 def _run(argv: Sequence[str] | None) -> int:
     try:
         app.main(args=None if argv is None else list(argv), prog_name="symfonic-kernel", standalone_mode=False)
@@ -91,7 +112,9 @@ def _run(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         return 130
     except click.ClickException as error:
-        error.show()
+        if "--json" in (sys.argv[1:] if argv is None else argv):
+            echo_json(usage_json(error))
+        _tell_usage(error)
         return error.exit_code
     except (BrokenPipeError, _ReaderGone):
         # Whoever read our output has gone, `| head` for one: nothing is left to tell, and nobody to tell it.

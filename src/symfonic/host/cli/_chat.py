@@ -12,9 +12,9 @@ import click
 
 from symfonic.host.cli._answer import AnswerPrinter, quiet_logging, tell_degradations
 from symfonic.host.cli._conversation import Conversation, load_conversation
-from symfonic.host.cli._exit import CODES, Exit, error_json, json_errors, told
+from symfonic.host.cli._exit import CODES, FAILED, Exit, error_json, json_errors, told
 from symfonic.host.cli._interrupts import Interrupts
-from symfonic.host.cli._lines import Lines, standard_input
+from symfonic.host.cli._lines import Lines, standard_input, typed
 from symfonic.host.cli._options import config_option, json_option
 from symfonic.host.cli._slash import Talk, note, obey
 from symfonic.host.compose import Host
@@ -43,10 +43,10 @@ def chat(
     """Talk to the deployment, a line a turn; /help lists what else a line may say.
 
     Ctrl-C interrupts an answer, and ends the session at the prompt. Lines may be piped in; standard output carries the
-    answers alone, with --json each turn's result as one line.
+    answers alone, with --json each turn's result as one line, and the exit code is 1 if any of these turns failed.
     """
     quiet_logging()
-    with json_errors(wanted=as_json):
+    with json_errors(wanted=as_json, speaks=True):
         conversation = Conversation() if load is None else load_conversation(load)
         if conversation_id is not None:
             conversation = attrs.evolve(conversation, id=conversation_id)
@@ -78,20 +78,28 @@ class _Session:
         self._interrupts = interrupts
         self._lines = Lines(standard_input())
         self._prompts = sys.stdin is not None and sys.stdin.isatty()
+        self._failed = False
 
     async def run(self) -> None:
         """Until the input ends.
 
         Raises:
-            Exit: ``/quit``, or Ctrl-C at the prompt.
+            Exit: ``/quit``, or Ctrl-C at the prompt; a turn of a piped session failed.
         """
         if self._prompts:
             note("/help lists the commands, Ctrl-D ends.")
-        while (line := await self._line()) is not None:
-            if line.startswith("/"):
-                obey(self._talk, line)
-            elif line.strip():
-                await self._answer(line)
+        try:
+            while (line := await self._line()) is not None:
+                if line.startswith("/"):
+                    obey(self._talk, line)
+                elif line.strip():
+                    await self._answer(line)
+        except Exit as end:
+            if end.code:
+                raise
+        # A script must learn of it; a person at a terminal has, and went on.
+        if self._failed and not self._prompts:
+            raise Exit(FAILED)
 
     async def _line(self) -> str | None:
         if self._prompts:
@@ -105,7 +113,7 @@ class _Session:
             raise Exit(CODES["cancelled"]) from None
         if line is None:
             self._leave_line()
-        return line
+        return typed(line) if line is not None and self._prompts else line
 
     def _leave_line(self) -> None:
         """A terminal's cursor stands behind the prompt, or behind the ``^C`` it echoed."""
@@ -146,6 +154,7 @@ class _Session:
         else:
             tell_degradations(result)
         if fault is not None:
+            self._failed = True
             note(told(fault))
         if fault is not None or interrupted:
             kept = len(self._talk.conversation.messages)

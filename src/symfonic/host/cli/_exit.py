@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 
 import click
 
 from symfonic.host.cli._terminal import shown
-from symfonic.kernel.errors import ConfigError, HostError, PluginError, SymfonicError, TurnFailed
+from symfonic.kernel.errors import ConfigError, HostError, PluginError, PluginsRefused, SymfonicError, TurnFailed
 
-__all__ = ["CODES", "Exit", "error_json", "exit_code", "json_errors", "told"]
+__all__ = ["CODES", "Exit", "error_json", "exit_code", "json_errors", "told", "usage_json"]
 
 CODES = {"completed": 0, "deferred": 0, "cancelled": 130}
 """Stop reason to exit code; every other one is a limit."""
+FAILED = 1
 LIMIT = 4
 
 
@@ -29,10 +31,17 @@ class Exit(Exception):
 def exit_code(error: BaseException) -> int:
     """The exit code an error ends the process with."""
     if isinstance(error, TurnFailed):
-        return 1
-    if isinstance(error, HostError):
+        return FAILED
+    if isinstance(error, HostError) or _is_misconfigured(error):
         return 2
     return 3 if isinstance(error, PluginError) else 1
+
+
+def _is_misconfigured(error: BaseException) -> bool:
+    """Whether what a plugin is blamed for stands in the deployment's file: its table, its grants."""
+    if isinstance(error, PluginsRefused):
+        return all(isinstance(one, HostError) or _is_misconfigured(one) for one in error.exceptions)
+    return isinstance(error, PluginError) and getattr(error, "reason", "") == "misconfigured"
 
 
 def told(error: BaseException, *, debug_env: str = "") -> str:
@@ -51,14 +60,28 @@ def _told(error: BaseException, debug_env: str) -> str:
 
 
 @contextmanager
-def json_errors(*, wanted: bool) -> Iterator[None]:
-    """With ``--json``, an error of ours is told as JSON on standard output too."""
+def json_errors(*, wanted: bool, speaks: bool = False) -> Iterator[None]:
+    """With ``--json``, an error of ours is told as JSON on standard output too.
+
+    What plugins print meanwhile goes to standard error, so that standard output stays JSON.
+
+    Args:
+        wanted: Whether ``--json`` was given.
+        speaks: Whether the command writes its own output meanwhile; then nothing is sent elsewhere.
+    """
     try:
-        yield
+        with redirect_stdout(sys.stderr) if wanted and not speaks else nullcontext():
+            yield
     except SymfonicError as error:
         if wanted:
             click.echo(json.dumps(error_json(error), ensure_ascii=False, indent=2))
         raise
+
+
+def usage_json(error: click.ClickException) -> dict[str, object]:
+    """A mistake on the command line as ``--json`` tells it."""
+    row = {"type": type(error).__name__, "message": error.format_message(), "exit_code": error.exit_code}
+    return {"error": row}
 
 
 def error_json(error: SymfonicError) -> dict[str, object]:

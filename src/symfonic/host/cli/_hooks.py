@@ -26,4 +26,5 @@ def hooks(*, as_json: bool) -> None:
         return
     for row in rows:
         click.echo(f"{row['hook']}(context) -> list of {row['returns']}, or None")
-        click.echo("".join(f"    {line}".rstrip() + "\n" for line in row["documentation"].splitlines()))
+        text = row["documentation"].replace("``", "")
+        click.echo("".join(f"    {line}".rstrip() + "\n" for line in text.splitlines()))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
 from contextlib import suppress
 from typing import Protocol
 
-__all__ = ["Lines", "Source", "standard_input"]
+__all__ = ["Lines", "Source", "standard_input", "typed"]
 
 CHUNK = 65536
+_KEYS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?|[\x00-\x08\x0b-\x1f\x7f]")
+"""What arrow and function keys send (ECMA-48 control sequences, SS3, Alt), and control characters but the tab."""
 
 
 class Source(Protocol):
@@ -32,6 +35,15 @@ def standard_input() -> Source | None:
     buffer = sys.stdin.buffer
     raw: Source = getattr(buffer, "raw", buffer)  # a replaced standard input may have one layer only
     return raw
+
+
+def typed(line: str) -> str:
+    """A line from a terminal without what its arrow and function keys sent.
+
+    The line is not edited here: the standard library's readline would wait inside C on our reading thread, and leave the
+    terminal in its own mode when the session ends there.
+    """
+    return _KEYS.sub("", line)
 
 
 class Lines:

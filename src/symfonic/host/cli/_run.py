@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from symfonic.host.cli._answer import AnswerPrinter, ignore, quiet_logging, tell_degradations
+from symfonic.host.cli._answer import AnswerPrinter, quiet_logging, tell_degradations
 from symfonic.host.cli._exit import CODES, LIMIT, Exit, error_json, json_errors
 from symfonic.host.cli._options import config_option, drawing, echo_json, json_option
 from symfonic.host.compose import Host
+from symfonic.host.provenance import Provenance
 from symfonic.host.structure import did_you_mean
 from symfonic.kernel.errors import ConfigError, SymfonicError
-from symfonic.kernel.events import Event, TurnErrored, TurnFinished
+from symfonic.kernel.events import Event, RoundStarted, TurnErrored, TurnFinished
 from symfonic.kernel.request import TurnRequest
 
 if TYPE_CHECKING:
-    from symfonic.host.provenance import Provenance
     from symfonic.kernel.turn import TurnResult
 
 __all__ = ["run"]
@@ -48,10 +48,12 @@ def run(
     text = sys.stdin.buffer.read().decode("utf-8", "replace") if prompt == "-" else prompt
     request = TurnRequest(text, tenant=tenant, tool_choice=tool_choice, allowed_tools=allow or None)
     quiet_logging()
+    shown = _Shown(AnswerPrinter() if not as_json else None)
     with json_errors(wanted=as_json):
         try:
-            shown = asyncio.run(_turn(config, request, live=not as_json))
+            asyncio.run(_turn(config, request, shown))
         except KeyboardInterrupt:
+            shown.tell_interrupted(trace=trace)
             raise Exit(CODES["cancelled"]) from None
     result = shown.result
     if as_json:
@@ -69,18 +71,47 @@ def run(
 def _check_names(request: TurnRequest, tools: Collection[str]) -> None:
     """A tool named on the command line must be one of the plan's."""
     named = [*sorted(request.allowed_tools or ()), *([request.tool_choice] if request.tool_choice is not None else [])]
-    unknown = [f"the plan has no tool {name!r}; {did_you_mean(name, tools)}" for name in named if name not in tools]
-    if unknown:
-        raise ConfigError(unknown)
+    listed = "symfonic-kernel plan lists them"
+    problems = [
+        f"the plan has no tool {name!r}; {did_you_mean(name, tools, listed)}"
+        for name in dict.fromkeys(named)
+        if name not in tools
+    ]
+    allowed, choice = request.allowed_tools, request.tool_choice
+    if not problems and allowed is not None and choice is not None and choice not in allowed:
+        problems.append(f"--tool-choice {choice} is not among the tools --allow names; add --allow {choice}")
+    if problems:
+        raise ConfigError(problems)
 
 
 class _Shown:
-    """A turn that was shown: its events, its result, who contributed what, the fault that ended it."""
+    """A turn that is shown: its events so far, its result, who contributed what, the fault that ended it.
 
-    def __init__(self, provenance: Provenance) -> None:
-        self.provenance = provenance
+    Args:
+        printer: Prints the answer as it comes; None: nothing is printed on the way.
+    """
+
+    def __init__(self, printer: AnswerPrinter | None) -> None:
+        self._printer = printer
+        self.provenance = Provenance()
         self.events: list[Event] = []
         self.fault: SymfonicError | None = None
+
+    def add(self, event: Event) -> None:
+        """Keep an event, and print what it brings."""
+        self.events.append(event)
+        if self._printer is not None:
+            self._printer(event)
+
+    def tell_interrupted(self, *, trace: bool) -> None:
+        """Tell on standard error that the turn was given up, after the tree so far where that is wanted."""
+        if self._printer is not None:
+            self._printer.end_line()
+            if trace and self.events:
+                drawing().print_trace(self.events, self.provenance)
+        rounds = sum(isinstance(event, RoundStarted) for event in self.events)
+        what = f"the turn was given up in round {rounds}" if rounds else "no model was asked"
+        click.echo(f"interrupted; {what}", err=True)
 
     @property
     def result(self) -> TurnResult:
@@ -92,18 +123,15 @@ class _Shown:
         return last.result
 
 
-async def _turn(config: Path | None, request: TurnRequest, *, live: bool) -> _Shown:
+async def _turn(config: Path | None, request: TurnRequest, shown: _Shown) -> None:
     async with Host.from_file(config) as host:
         _check_names(request, host.provenance.tools)
-        shown = _Shown(host.provenance)
-        show = AnswerPrinter() if live else ignore
+        shown.provenance = host.provenance
         async with host.stream(request) as stream:
             try:
                 async for event in stream:
-                    shown.events.append(event)
-                    show(event)
+                    shown.add(event)
             except SymfonicError as fault:  # told by the caller, after what was shown
                 if not shown.events or not isinstance(shown.events[-1], TurnErrored):
                     raise
                 shown.fault = fault
-        return shown

@@ -144,6 +144,7 @@ def _help(_: Talk, __: str) -> None:
     for name, command in COMMANDS.items():
         note(f"  /{name} {command.argument}".ljust(16) + command.summary)
     note("Every other line is said to the model. Ctrl-C while it answers interrupts the answer; Ctrl-D ends.")
+    note("There is no line editing beyond the terminal's own: arrow keys do nothing.")
 
 
 def _quit(_: Talk, __: str) -> None:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from symfonic.host.cli._types import readable
 from symfonic.host.selection import PluginState
 
 __all__ = ["console", "print_plan", "print_plugin", "print_plugins", "print_tools"]
@@ -63,12 +64,17 @@ def print_plugin(row: Mapping[str, object]) -> None:
     if row.get("message"):
         out.print(Text(str(row["message"])))
     if "contributions" not in row:
+        if row["state"] == "off":
+            out.print(Text("a plugin that is off is not imported, so what it contributes is not known"))
         return
     contributions = _rows(row["contributions"], ("kind", "id", "summary"))
     out.print(_table(("contribution", "id", "summary"), contributions))
     granted = ", ".join(map(str, row["grants"])) or "none"  # type: ignore[call-overload]  # a list by construction
     out.print(Text(f"granted effects: {granted}"))
-    config = _rows(row["config"], ("key", "type", "default"))
+    config = [
+        (key["key"], readable(key["type"]), "(required)" if key["required"] else _value(key["default"]))
+        for key in row["config"]  # type: ignore[attr-defined]  # a list by construction
+    ]
     if config:
         out.print(_table(("config key", "type", "default"), config))
 
@@ -96,17 +102,27 @@ def print_plan(row: Mapping[str, object]) -> None:
 
 
 def print_tools(rows: Sequence[Mapping[str, object]]) -> None:
-    """The plan's tools, those the last turn offered marked, with the reasons."""
+    """The plan's tools by contributor, those the last turn offered marked, with the reasons."""
     out = console()
     if not rows:
         out.print("the plan has no tools")
         return
-    cells = [
-        ("*" if row["offered"] else "", *_rows([row], ("name", "runs", "contributor"))[0], _why(row)) for row in rows
-    ]
-    out.print(_table(("", "tool", "run by", "contributor", "why"), cells))
+    by_owner: dict[object, list[Mapping[str, object]]] = {}
+    for row in rows:
+        by_owner.setdefault(row["contributor"], []).append(row)
+    for owner, owned in by_owner.items():
+        cells = [("*" if row["offered"] else "", row["name"], row["runs"], _why(row)) for row in owned]
+        out.print(Text(str(owner), "bold"))
+        out.print(_table(("", "tool", "run by", "why"), cells))
     if any(row["offered"] for row in rows):
         out.print(Text("* offered in the last turn"))
+
+
+def _value(default: object) -> str:
+    """A default as the table shows it."""
+    if isinstance(default, bool):
+        return str(default).lower()
+    return "none" if default is None else str(default)
 
 
 def _why(row: Mapping[str, object]) -> str:

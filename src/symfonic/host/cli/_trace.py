@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 
 from rich.text import Text
 from rich.tree import Tree
@@ -25,6 +25,7 @@ from symfonic.kernel.events import (
     TurnFinished,
     TurnStarted,
 )
+from symfonic.kernel.phases import Phase
 
 __all__ = ["print_trace", "trace_tree"]
 
@@ -63,6 +64,7 @@ class _Tree:
         self._calls: dict[str, Tree] = {}
         self._phases: dict[str, Tree] = {}
         self._why: Mapping[str, tuple[str, ...]] = {}
+        self._choice: str | None = None
 
     def grown(self, events: Sequence[Event]) -> Tree:
         """The whole tree."""
@@ -73,6 +75,7 @@ class _Tree:
     def _add(self, event: Event) -> None:
         if isinstance(event, TurnStarted):
             self._root.label = Text(f"turn {event.turn_id[:8]}", "bold")
+            self._choice = event.tool_choice
         elif isinstance(event, StageTraced):
             self._add_stage(event)
         elif isinstance(event, RoundStarted):
@@ -93,7 +96,7 @@ class _Tree:
         self._why = {**self._why, **(event.why or {})}
         where = self._place(event)
         word, style = _MARKS[event.status]
-        outcome = "" if event.outcome in (None, "Resolution") else f"  {event.outcome}"
+        outcome = _outcome(event)
         owner = self._provenance.stages.get(event.stage, "")
         line = Text.assemble((event.stage, "cyan"), f"  {owner}  {_ms(event.elapsed_s)}  ", (word, style), outcome)
         node = where.add(line)
@@ -126,10 +129,15 @@ class _Tree:
         if event.round > 1 or not binding.offered:
             return
         for name in binding.offered[:MAX_LISTED]:
-            reasons = shown("; ".join(self._why.get(name, ())))
-            node.add(Text.assemble((name, "cyan"), f"  {reasons}".rstrip()))
+            node.add(Text.assemble((name, "cyan"), f"  {self._reasons(name, binding.forced)}".rstrip()))
         if len(binding.offered) > MAX_LISTED:
             node.add(Text(f"and {len(binding.offered) - MAX_LISTED} more", "dim"))
+
+    def _reasons(self, name: str, forced: str | None) -> str:
+        """Why a tool is offered; a force is the reason of last resort."""
+        if name in self._why or name != forced:
+            return shown("; ".join(self._why.get(name, ())))
+        return "forced by the request" if name == self._choice else "forced"
 
     def _call_node(self, call_id: str, number: int) -> Tree:
         if call_id not in self._calls:
@@ -141,38 +149,57 @@ class _Tree:
         if isinstance(event, ToolCalled):
             node.label = Text.assemble("call ", (event.tool, "cyan"), f"({_args(event.args)})")
         elif isinstance(event, ToolRefused):
-            node.label = Text.assemble("call ", (event.tool, "cyan"))
+            node.label = Text.assemble("call ", (shown(event.tool), "cyan"), f"({_args(event.args)})")
             node.add(Text(f"{event.cause}: {_cut(event.reason or '')}", "red"))
         else:
             style = "green" if event.status == "success" else "red"
             line = Text.assemble((event.status, style), f"  {_ms(event.elapsed_s)}  {_cut(event.content or '')}")
             returned = node.add(line)
-            if event.error is not None and event.error_type != "ToolException":
-                returned.add(Text(_cut(f"{event.error} (the model is told the type alone)"), "red"))
+            if event.where is not None:
+                returned.add(Text(f"raised {event.error_type} at {event.where}", "red"))
 
 
 def _model_line(event: ModelResponded) -> Text:
     usage = event.usage
     tokens = "" if usage is None else f", {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
-    did = f"called {', '.join(event.tool_calls)}" if event.tool_calls else f"answered {event.text_chars} characters"
-    return Text(f"model {event.model or ''} {did}  {_ms(event.elapsed_s)}{tokens}".replace("  ", " ", 1))
+    did = (
+        f"called {', '.join(event.tool_calls)}"
+        if event.tool_calls
+        else f"answered {_count(event.text_chars, 'character')}"
+    )
+    model = f"model {shown(event.model)}" if event.model else "model"
+    return Text(f"{model} {shown(did)}, {_ms(event.elapsed_s)}{tokens}")
+
+
+def _outcome(event: StageTraced) -> str:
+    """What a stage answered with, in a word; what a resolver decided stands below its line."""
+    if event.phase == Phase.PROMPT_ASSEMBLY and event.trace is not None and event.trace.outcome is not None:
+        given = event.trace.outcome
+        return f"  {_count(len(given) if isinstance(given, Sized) else 1, 'message')} added"
+    return "" if event.outcome in (None, "Resolution") else f"  {event.outcome}"
 
 
 def _end_line(event: TurnFinished | TurnErrored) -> Text:
     if isinstance(event, TurnErrored):
-        return Text(f"failed after {event.rounds} rounds, {_ms(event.elapsed_s)}: {event.error}", "bold red")
+        return Text(f"failed after {_count(event.rounds, 'round')}, {_ms(event.elapsed_s)}: {event.error}", "bold red")
     usage = event.usage
     tokens = "" if usage is None else f", {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
-    degraded = f", {event.degradations} degradations" if event.degradations else ""
-    line = f"{event.stop_reason} after {event.rounds} rounds, {_ms(event.elapsed_s)}{tokens}{degraded}"
+    degraded = f", {_count(event.degradations, 'degradation')}" if event.degradations else ""
+    line = f"{event.stop_reason} after {_count(event.rounds, 'round')}, {_ms(event.elapsed_s)}{tokens}{degraded}"
     return Text(line, "bold" if event.stop_reason in ("completed", "deferred") else "bold yellow")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _ms(seconds: float) -> str:
     return f"{seconds * 1000:.1f} ms"
 
 
-def _args(args: Mapping[str, object] | None) -> str:
+def _args(args: Mapping[str, object] | str | None) -> str:
+    if isinstance(args, str):
+        return _cut(args)
     shown = (f"{name}={json.dumps(value, ensure_ascii=False, default=str)}" for name, value in (args or {}).items())
     return _cut(", ".join(shown))
 

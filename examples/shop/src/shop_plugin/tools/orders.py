@@ -66,9 +66,9 @@ def list_orders(status: OrderStatus | None = None, limit: Limit = 10) -> list[Ro
 
 
 def order_items(order_id: OrderId) -> dict[str, object]:
-    """List the products in an order with quantities and prices.
+    """List the items of an order: products, quantities and prices.
 
-    Lista los productos de un pedido con cantidades y precios.
+    Lista los artículos de un pedido: productos, cantidades y precios.
 
     Args:
         order_id: Number of the order, such as A-1042.

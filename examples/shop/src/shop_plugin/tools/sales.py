@@ -80,9 +80,9 @@ def sales_report(product: str, month: Month | None = None, year: Year | None = N
 
 
 def top_products(month: Month | None = None, year: Year | None = None, limit: Limit = 5) -> list[Row]:
-    """List the best-selling products, most units first.
+    """List the products we sell by units: what sold best comes first.
 
-    Lista los productos más vendidos, de más a menos unidades.
+    Lista los productos más vendidos: qué vendimos, de más a menos unidades.
 
     Args:
         month: Month as a number, 1 to 12; leave out for all months.
@@ -111,9 +111,9 @@ def revenue(month: Month | None = None, year: Year | None = None) -> Row:
 
 
 def sales_by_month(year: Year) -> list[Row]:
-    """Compare the months of a year by units and revenue.
+    """Compare the sales of a year by month: units and revenue.
 
-    Compara los meses de un año por unidades e ingresos.
+    Compara las ventas de un año por mes: unidades e ingresos.
 
     Args:
         year: Year with four digits.
@@ -125,9 +125,9 @@ def sales_by_month(year: Year) -> list[Row]:
 
 
 def best_customers(year: Year | None = None, limit: Limit = 5) -> list[Row]:
-    """List the customers who spent the most.
+    """List the best customers: who spent the most.
 
-    Lista los clientes que más han gastado.
+    Lista los mejores clientes: quién ha gastado más.
 
     Args:
         year: Year with four digits; leave out for all years on record.

@@ -10,8 +10,11 @@ from shop_plugin.tools.arguments import OrderId, Quantity
 __all__ = ["delivery_estimate", "late_shipments", "shipping_quote", "track_shipment"]
 
 _SHIPMENT = """
-SELECT order_id, carrier, tracking, shipped_on, promised_on, delivered_on
-FROM shipments WHERE order_id = :order_id
+SELECT
+  order_id, carrier, tracking, shipped_on, promised_on, delivered_on,
+  max(0, CAST(julianday(coalesce(delivered_on, c.today)) - julianday(promised_on) AS INTEGER))
+    AS days_late
+FROM shipments, calendar AS c WHERE order_id = :order_id
 """
 
 # An order leaves the shop the day after it is asked about at the earliest.
@@ -35,9 +38,9 @@ ORDER BY s.order_id DESC
 
 
 def track_shipment(order_id: OrderId) -> Row:
-    """Track the parcel of an order: carrier, tracking number and dates.
+    """Track the parcel of an order: where it is, whether it is late, carrier and dates.
 
-    Sigue el paquete de un pedido: transportista, número de seguimiento y fechas.
+    Sigue el paquete de un pedido: dónde está, si llega tarde o con retraso, transportista y fechas.
 
     Args:
         order_id: Number of the order, such as A-1042.

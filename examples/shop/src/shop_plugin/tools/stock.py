@@ -49,7 +49,7 @@ def product_price(product: str) -> list[Row]:
 
 
 def stock_level(product: str) -> list[Row]:
-    """Tell how many units of a product are in stock.
+    """Tell how many units of a product are left in stock.
 
     Dice cuántas unidades de un producto quedan en existencias.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
+import attrs
+
 from symfonic.offline._offered import Tool
 from symfonic.offline._text import clean
 from symfonic.offline._turn import Result
@@ -28,7 +30,15 @@ def from_results(results: Sequence[Result]) -> str:
     return "\n\n".join((*parts, f"(Put together by {STAND_IN}.)"))
 
 
-def without_call(prompt: str, tools: Sequence[Tool], *, may_call: bool) -> str:
+@attrs.frozen
+class Doubt:
+    """Why a tool that fits is not called: required arguments nobody gave, or, without any, another that fits as well."""
+
+    tool: str
+    missing: tuple[str, ...]
+
+
+def without_call(prompt: str, tools: Sequence[Tool], *, may_call: bool = True, doubt: Doubt | None = None) -> str:
     """Why no tool was called, and which could have been."""
     names = [clean(tool.name) for tool in tools[:_MOST_NAMES]]
     more = f" and {len(tools) - len(names)} more" if len(tools) > len(names) else ""
@@ -37,6 +47,10 @@ def without_call(prompt: str, tools: Sequence[Tool], *, may_call: bool) -> str:
         why = "There is no request in the last message."
     elif tools and not may_call:
         why = "I was told to call no tool, and without one I know nothing."
+    elif doubt is not None and doubt.missing:
+        why = f"{clean(doubt.tool)} fits, but I cannot find in the request: {', '.join(map(clean, doubt.missing))}."
+    elif doubt is not None:
+        why = f"{clean(doubt.tool)} fits, and so does another tool: say more."
     else:
         why = "I can only call tools, and none fits this request by its words."
     return f"I am {STAND_IN}. {why} {seen}"

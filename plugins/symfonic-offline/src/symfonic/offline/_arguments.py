@@ -3,7 +3,7 @@
 Three passes, strictest first, so that a loose rule never takes what a strict one could have had:
 exact evidence (enumerations, patterns, dates, numbers beside their name), loose evidence (other
 numbers, codes, quotations), then the words left over for a required text.
-A parameter nothing speaks for is left out: its default holds, or the tool says what it misses.
+A parameter nothing speaks for is left out: its default holds, or the answer says what is missing.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def fill(tool: Tool, reading: Reading) -> Arguments:
     return {p.name: found[p.name] for p in tool.parameters if p.name in found}
 
 
-def is_complete(tool: Tool, arguments: Arguments) -> bool:
-    """Whether every required parameter has an argument."""
-    return all(p.name in arguments for p in tool.parameters if p.required)
+def missing(tool: Tool, arguments: Arguments) -> tuple[str, ...]:
+    """The required parameters without an argument."""
+    return tuple(p.name for p in tool.parameters if p.required and p.name not in arguments)
 
 
 def _fill(parameters: Sequence[Parameter], reading: Reading) -> Arguments:

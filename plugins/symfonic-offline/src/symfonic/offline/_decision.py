@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from symfonic.offline._answer import from_results, without_call
+from symfonic.offline._answer import Doubt, from_results, without_call
 from symfonic.offline._arguments import Arguments, fill
 from symfonic.offline._choice import choose
 from symfonic.offline._dates import Today
@@ -31,15 +31,19 @@ def decide(turn: Turn, tools: Sequence[Tool], choice: str, today: Today | None) 
     """A call, or an answer in text.
 
     A tool named by the choice is called unless it answered in this turn already. Any result ends
-    the search for a tool: this stand-in takes one step, and then tells what came of it.
+    the search for a tool: this stand-in takes one step, and then tells what came of it. A tool that
+    lacks a required argument, or that another fits as well as, is called only where some tool must be.
     """
     named = next((tool for tool in tools if tool.name == choice), None)
     if named and choice not in {result.tool for result in turn.results}:
         return Call(named.name, fill(named, Reading.of(turn.prompt, today)))
     if turn.results:
         return from_results(turn.results)
-    if choice != "none":
-        fit = choose(tools, Reading.of(turn.prompt, today))
-        if fit and (fit.enough or choice in ANY):
-            return Call(fit.tool.name, fit.arguments)
-    return without_call(turn.prompt, tools, may_call=choice != "none")
+    if choice == "none":
+        return without_call(turn.prompt, tools, may_call=False)
+    fit = choose(tools, Reading.of(turn.prompt, today))
+    if fit is None or not (fit.enough or choice in ANY):
+        return without_call(turn.prompt, tools)
+    if (fit.missing or fit.tied) and choice not in ANY:
+        return without_call(turn.prompt, tools, doubt=Doubt(fit.tool.name, fit.missing))
+    return Call(fit.tool.name, fit.arguments)

@@ -275,7 +275,13 @@ STOP_WORDS = frozenset(
         "puede",
     ]
 )
-"""Folded English and Spanish words that say nothing about which tool is meant."""
+"""Folded English and Spanish words that are no argument and, but for those that follow, tell no tool from another."""
+
+TELLING = frozenset(["when", "where", "cuando", "donde"])
+"""Those of them that do say what is asked for."""
+
+NOT_TELLING = STOP_WORDS - TELLING
+"""Words that say nothing about which tool is meant."""
 
 
 @attrs.frozen
@@ -345,8 +351,8 @@ def words(text: str) -> tuple[Word, ...]:
 
 
 def stems(text: str) -> frozenset[str]:
-    """The stems of a text's content words."""
-    return frozenset(w.stem for w in words(text[:LONGEST_READ]) if w.folded not in STOP_WORDS)
+    """The stems of a text's telling words."""
+    return frozenset(w.stem for w in words(text[:LONGEST_READ]) if w.folded not in NOT_TELLING)
 
 
 def name_stems(name: str) -> frozenset[str]:

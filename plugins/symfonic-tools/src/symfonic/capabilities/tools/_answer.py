@@ -7,11 +7,15 @@ from typing import Protocol
 
 import attrs
 
-__all__ = ["Answer", "Row", "read_rows"]
+__all__ = ["Answer", "AnswerRefused", "Row", "read_rows"]
 
 
 MAX_NAME = 64
 """Characters the providers let a tool's name have; what is longer is no name."""
+
+
+class AnswerRefused(TypeError):
+    """A router's answer is none; the text says what it did, and shows types alone."""
 
 
 class Row(Protocol):
@@ -50,15 +54,15 @@ def read_rows(rows: Sequence[Row], router: str, palette: frozenset[str]) -> Answ
         palette: The names of the plan's tools.
 
     Raises:
-        TypeError: The answer is no sequence of rows.
+        AnswerRefused: The answer is no sequence of rows.
     """
     if isinstance(rows, str) or not isinstance(rows, Sequence):
-        message = f"the router {router!r} answered with a {type(rows).__name__}; wanted rows, or None to decline"
-        raise TypeError(message)
+        message = f"returned a {type(rows).__name__}, wanted a list of RoutedTool rows or None"
+        raise AnswerRefused(message)
     why: dict[str, tuple[str, ...]] = {}
     unknown: list[str] = []
     for row in rows:
-        metadata = _metadata(row, router)
+        metadata = _metadata(row)
         if metadata.get("active") is False:
             continue
         name = metadata.get("action_tool") or row.content
@@ -74,10 +78,10 @@ def _cut(name: str) -> str:
     return name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}..."
 
 
-def _metadata(row: Row, router: str) -> dict[str, object]:
+def _metadata(row: Row) -> dict[str, object]:
     if not hasattr(row, "content"):
-        message = f"the router {router!r} answered with a row of type {type(row).__name__}; wanted RoutedTool"
-        raise TypeError(message)
+        message = f"returned a list with a {type(row).__name__} in it, wanted RoutedTool rows or None"
+        raise AnswerRefused(message)
     metadata: dict[str, object] = dict(row.metadata or {})  # type: ignore[call-overload]  # a mapping by the row's contract
     return metadata
 

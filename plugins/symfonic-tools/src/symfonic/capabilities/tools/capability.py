@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from symfonic.capabilities.tools._answer import Answer
+from symfonic.capabilities.tools._answer import Answer, AnswerRefused
 from symfonic.capabilities.tools.routing import LowLevelRouter, NamedRouter, first_answer, named_router
 from symfonic.kernel.errors import SymfonicError
 from symfonic.plugin import Resolution, ToolPalette, TurnRequest
@@ -47,6 +47,7 @@ class ToolsCapability:
         on_miss: When nothing was routed: "all" offers everything, "always" the always-offered alone, "error" fails.
         on_error: When a router raises or times out: "miss" treats it as a miss, and reports it; "fail" fails the turn.
         timeout_s: Seconds all routers together may take; None: no limit.
+        labels: Router name to what faults call it; default: its name.
 
     Raises:
         ValueError: A word is none of the known ones, or ``always`` names a tool the plan lacks.
@@ -63,6 +64,7 @@ class ToolsCapability:
         on_miss: str = "all",
         on_error: str = "miss",
         timeout_s: float | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         for name, got, known in (("mode", mode, MODES), ("on_miss", on_miss, MISSES), ("on_error", on_error, ON_ERROR)):
             if got not in known:
@@ -80,9 +82,9 @@ class ToolsCapability:
             )
             raise ValueError(message)
         self._routers: tuple[NamedRouter, ...] = (
-            (named_router("router", router),)
+            (named_router("router", router, "a router"),)
             if callable(router)
-            else tuple(named_router(name, route) for name, route in router)
+            else tuple(named_router(name, route, (labels or {}).get(name, "")) for name, route in router)
         )
         self._mode = mode
         self._on_miss = on_miss
@@ -105,6 +107,7 @@ class ToolsCapability:
 
     async def _ask(self, context: _Context) -> tuple[Answer | None, tuple[str, ...], str | None]:
         """The deciding answer, unknown names, and what went wrong."""
+        asked: list[NamedRouter] = []
         try:
             async with asyncio.timeout(self._timeout_s):
                 answer, unknown = await first_answer(
@@ -112,11 +115,16 @@ class ToolsCapability:
                     context.request,
                     context.transcript or (),  # type: ignore[arg-type]  # LangChain's messages
                     self._palette,
+                    asked,
                 )
         except Exception as error:  # TLS-3: a router that breaks is by default a miss, with the event saying why
+            who = asked[-1].who if asked else "a router"
+            told = f"{who} {error if isinstance(error, AnswerRefused) else f'raised {type(error).__name__}'}"
             if self._on_error == "fail" and self._mode == "enforce":
+                if isinstance(error, AnswerRefused):
+                    raise AnswerRefused(told) from None
                 raise
-            return None, (), f"a router raised {type(error).__name__}"
+            return None, (), told
         return answer, unknown, None
 
     def _missed(self, unknown: tuple[str, ...], fault: str | None) -> Resolution:

@@ -60,6 +60,7 @@ def build(context: BuildContext[Config]) -> ToolsCapability:
             on_miss=config.on_miss,
             on_error=config.on_error,
             timeout_s=config.timeout_s,
+            labels={name: f"router {context.routers.label(name)}" for name in context.routers.ids},
         )
     except (ValueError, TypeError) as error:
         if isinstance(error, ConfigError):

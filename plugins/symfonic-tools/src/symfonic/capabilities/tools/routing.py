@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from symfonic.capabilities.tools._answer import Answer, Row, read_rows
+from symfonic.capabilities.tools._answer import Answer, AnswerRefused, Row, read_rows
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -31,21 +31,36 @@ class NamedRouter:
         name: As reasons and errors name it.
         route: The router.
         takes_window: Whether it takes two arguments.
+        label: What faults call it; empty: made from its name.
     """
 
     name: str
     route: LowLevelRouter
     takes_window: bool = False
+    label: str = ""
+
+    @property
+    def who(self) -> str:
+        """As faults name it."""
+        return self.label or f"router {self.name}"
 
     async def answer(
         self, request: TurnRequest, window: Sequence[BaseMessage], palette: frozenset[str]
     ) -> Answer | None:
-        """Ask it once; None when it declines."""
-        rows = await (self.route(request, window) if self.takes_window else self.route(request))
+        """Ask it once; None when it declines.
+
+        Raises:
+            AnswerRefused: It is no async function, or answers with what is no list of rows.
+        """
+        pending = self.route(request, window) if self.takes_window else self.route(request)
+        if not inspect.isawaitable(pending):
+            message = f"returned a {type(pending).__name__} without being awaited; make it an async def"
+            raise AnswerRefused(message)
+        rows = await pending
         return None if rows is None else read_rows(rows, self.name, palette)
 
 
-def named_router(name: str, route: LowLevelRouter) -> NamedRouter:
+def named_router(name: str, route: LowLevelRouter, label: str = "") -> NamedRouter:
     """Find out, once, how many arguments a router takes.
 
     Raises:
@@ -57,14 +72,15 @@ def named_router(name: str, route: LowLevelRouter) -> NamedRouter:
     try:
         signature = inspect.signature(route)
     except ValueError:
-        return NamedRouter(name, route)  # a builtin tells no signature
+        return NamedRouter(name, route, label=label)  # a builtin tells no signature
     for count in (WITH_WINDOW, 1):
         try:
             signature.bind(*range(count))
         except TypeError:
             continue
-        return NamedRouter(name, route, takes_window=count == WITH_WINDOW and _asks_for_two(signature))
-    message = f"router {name!r} takes {signature}; wanted (turn_request) or (turn_request, window)"
+        takes_window = count == WITH_WINDOW and _asks_for_two(signature)
+        return NamedRouter(name, route, takes_window=takes_window, label=label)
+    message = f"router {name!r} takes {signature}; wanted (turn) or (turn, window)"
     raise TypeError(message)
 
 
@@ -78,12 +94,19 @@ def _asks_for_two(signature: inspect.Signature) -> bool:
 
 
 async def first_answer(
-    routers: Sequence[NamedRouter], request: TurnRequest, window: Sequence[BaseMessage], palette: frozenset[str]
+    routers: Sequence[NamedRouter],
+    request: TurnRequest,
+    window: Sequence[BaseMessage],
+    palette: frozenset[str],
+    asked: list[NamedRouter],
 ) -> tuple[Answer | None, tuple[str, ...]]:
     """Ask routers in order until one answers with a tool of the plan.
 
     A router that answers with nothing, or with unknown names alone, has said nothing about this plan, so the next one
     is asked.
+
+    Args:
+        asked: Takes each router that is asked, so that a fault can be told of the last.
 
     Returns:
         The deciding answer, or None; and the unknown names met on the way.
@@ -93,6 +116,7 @@ async def first_answer(
     """
     unknown: list[str] = []
     for router in routers:
+        asked.append(router)
         answer = await router.answer(request, window, palette)
         if answer is None:
             continue

@@ -141,7 +141,7 @@ def test_every_command_is_documented() -> None:
     documented = {
         _names(row[0])[0].split()[0] for row in table("docs/command-line.md", "# symfonic-kernel, the command")
     }
-    assert documented == set(app.commands)
+    assert {name for name in documented if not name.startswith("-")} == set(app.commands)
 
 
 def test_every_error_has_a_docstring_and_a_place_in_the_tree() -> None:

@@ -24,10 +24,10 @@ def raised(source: str, module: str, file: str) -> Exception:
 @pytest.mark.parametrize(
     ("module", "file", "told"),
     [
-        ("mine.plugin", "/home/x/mine/plugin.py", "mine/plugin.py:2"),
-        ("mine", "/home/x/mine/__init__.py", "mine/__init__.py:2"),
+        ("mine.plugin", "/opt/x/mine/plugin.py", "mine/plugin.py:2"),
+        ("mine", "/opt/x/mine/__init__.py", "mine/__init__.py:2"),
         ("symfonic.capabilities.tools.x", "/s/symfonic/capabilities/tools/x.py", "symfonic/capabilities/tools/x.py:2"),
-        ("__main__", "/home/x/run.py", "run.py:2"),
+        ("__main__", "/opt/x/run.py", "run.py:2"),
     ],
 )
 def test_the_innermost_line_of_the_called_code_is_told(module: str, file: str, told: str) -> None:

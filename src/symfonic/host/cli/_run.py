@@ -110,8 +110,8 @@ class _Shown:
             if trace and self.events:
                 drawing().print_trace(self.events, self.provenance)
         rounds = sum(isinstance(event, RoundStarted) for event in self.events)
-        what = f"the turn was given up in round {rounds}" if rounds else "no model was asked"
-        click.echo(f"interrupted; {what}", err=True)
+        where = f" in round {rounds}" if rounds else ""
+        click.echo(f"interrupted; the turn was given up{where}", err=True)
 
     @property
     def result(self) -> TurnResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
@@ -233,3 +234,23 @@ def test_evt_2_every_text_field_of_every_event_is_blank_for_sinks() -> None:
         for field in attrs.fields(kind):
             if field.name in suspects or (field.name == "reason" and kind.__name__ == "ToolRefused"):
                 assert field.metadata.get("symfonic.text"), (kind, field.name)
+
+
+@pytest.mark.parametrize("kind", [SystemExit, asyncio.CancelledError])
+def test_evt_1_a_sink_that_exits_keeps_no_other_from_its_events(kind: type[BaseException]) -> None:
+    """A sink's own exit is a fault of the sink alone."""
+    got: list[Event] = []
+
+    class Leaves:
+        def emit(self, event: Event) -> None:
+            raise kind
+
+    class Keeps:
+        def emit(self, event: Event) -> None:
+            got.append(event)
+
+    fan_out = FanOut([NamedSink("leaves", Leaves()), NamedSink("keeps", Keeps())])
+    event = RoundStarted(turn_id="t", seq=1, time=0.0, round=1)
+    with pytest.raises(SinkFailed, match=kind.__name__):
+        fan_out.emit(event)
+    assert got == [event]

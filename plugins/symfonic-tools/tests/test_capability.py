@@ -363,3 +363,31 @@ def test_whatever_is_routed_only_tools_of_the_plan_are_offered(
         assert set(always) <= got.value <= set(PALETTE)
         assert got.value
     assert set(got.why) <= set(PALETTE)
+
+
+def test_tls_1_unknown_rows_that_are_no_names_are_counted_not_quoted() -> None:
+    """A router whose rows are texts, of a vector store for one, does not carry the prompt into events."""
+    from symfonic.capabilities.tools.capability import _unknown_text
+
+    assert _unknown_text(()) is None
+    quoted = _unknown_text(("similar question: where is my parcel?",))
+    assert quoted == "a router named tools the plan does not have: 1 rows that name no tool"
+    many = _unknown_text(tuple(f"t{number}" for number in range(100_000)))
+    assert many is not None
+    assert many.endswith("t6, t7 and 99992 more")
+
+
+@pytest.mark.parametrize("kind", [SystemExit, asyncio.CancelledError])
+def test_tls_3_a_router_that_exits_or_cancels_itself_is_a_miss(kind: type[BaseException]) -> None:
+    """Nobody cancelled the turn: the router broke, and by default that is a miss."""
+    import types
+
+    async def broken(turn: object) -> None:
+        raise kind
+
+    capability = ToolsCapability(broken, palette=["a"])
+    context = types.SimpleNamespace(request=TurnRequest("x"), transcript=())
+    resolution = asyncio.run(capability(context))  # type: ignore[arg-type]  # what of a context is read
+    assert resolution.value is None
+    assert resolution.degraded
+    assert kind.__name__ in (resolution.declined or "")

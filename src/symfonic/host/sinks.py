@@ -6,6 +6,7 @@ import contextlib
 import logging
 import queue
 import threading
+from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 
 import attrs
@@ -109,7 +110,7 @@ class FanOut:
                 named.sink.emit(event)
             except SinkFailed as failed:
                 self._count(named, losses, failed.losses)
-            except Exception as error:  # noqa: BLE001  # the fault boundary of event sinks
+            except (Exception, SystemExit, CancelledError) as error:  # noqa: BLE001  # the fault boundary of event sinks
                 self._count(named, losses, {f"{named.label} raised {type(error).__name__}": 1})
         if losses:
             raise SinkFailed(losses)
@@ -200,6 +201,6 @@ class QueuedSink:
         while (event := self._queue.get()) is not None:
             try:
                 self._sink.emit(event)
-            except Exception as error:  # noqa: BLE001  # the fault boundary of event sinks; counted, told by emit and close
+            except (Exception, SystemExit, CancelledError) as error:  # noqa: BLE001  # the fault boundary of event sinks; counted, told by emit and close
                 self.error_type = self.error_type or type(error).__name__
                 self.failures += 1

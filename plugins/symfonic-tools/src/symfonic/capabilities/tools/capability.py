@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -117,7 +118,11 @@ class ToolsCapability:
                     self._palette,
                     asked,
                 )
-        except Exception as error:  # TLS-3: a router that breaks is by default a miss, with the event saying why
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            # TLS-3: a router that breaks is by default a miss, with the event saying why.
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+                raise  # the turn is cancelled; one the router raised by itself is its own fault
             who = asked[-1].who if asked else "a router"
             told = f"{who} {error if isinstance(error, AnswerRefused) else f'raised {type(error).__name__}'}"
             if self._on_error == "fail" and self._mode == "enforce":
@@ -149,7 +154,17 @@ class ToolsCapability:
         return tuple(dict.fromkeys((*names, *self._always)))
 
 
+MAX_NAMED = 8
+"""Unknown names that are told one by one."""
+_TOOL_LIKE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+
+
 def _unknown_text(unknown: tuple[str, ...]) -> str | None:
+    """What a router named in vain. Only what can be a tool's name is told: a row may quote the prompt (EVT-2)."""
     if not unknown:
         return None
-    return f"a router named tools the plan does not have: {', '.join(unknown)}"
+    names = [name for name in unknown if _TOOL_LIKE.fullmatch(name)][:MAX_NAMED]
+    rest = len(unknown) - len(names)
+    told = [", ".join(names)] if names else []
+    told += [f"{rest} more" if names else f"{rest} rows that name no tool"] if rest else []
+    return f"a router named tools the plan does not have: {' and '.join(told)}"

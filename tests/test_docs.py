@@ -154,7 +154,7 @@ def test_every_error_has_a_docstring_and_a_place_in_the_tree() -> None:
         assert getattr(errors, name).__doc__, name
 
 
-@pytest.mark.parametrize("page", ["howto-policy", "howto-observe", "howto-real-model"])
+@pytest.mark.parametrize("page", ["howto-policy", "howto-observe", "howto-real-model", "narrowing"])
 def test_the_how_tos_python_runs(page: str) -> None:
     """Each Python example of a how-to runs as it stands."""
     found = [block.text for block in blocks(f"docs/{page}.md") if block.language == "python"]
@@ -220,3 +220,26 @@ def test_the_plugin_pages_example_runs(tmp_path: Path) -> None:
         assert (names[0], names[-1]) == ("symfonic.turn.started", "symfonic.turn.finished")
     finally:
         del sys.modules[module.__name__]
+
+
+def test_every_key_of_the_tools_plugin_is_documented() -> None:
+    """The table of the narrowing page has each key of its configuration, with its values and its default."""
+    from symfonic.capabilities.tools.plugin import Config
+
+    rows = {_names(row[0])[0]: row for row in table("docs/narrowing.md", "# Offer only the tools a turn needs")}
+    assert set(rows) == {field.name for field in attrs.fields(Config)}
+    for field in attrs.fields(Config):
+        if isinstance(field.default, str):
+            assert f'"{field.default}"' in rows[field.name][2], field.name
+
+
+def test_the_narrowing_page_recommends_word() -> None:
+    """KEY-4: for languages with spaces the docs recommend whole words."""
+    text = (ROOT / "docs" / "narrowing.md").read_text(encoding="utf-8")
+    assert 'Use `match = "word"` for languages with spaces' in text
+
+
+def test_the_offline_plugins_readme_runs() -> None:
+    """Its Python example runs as it stands."""
+    (text,) = [b.text for b in blocks("plugins/symfonic-offline/README.md") if b.language == "python"]
+    exec(compile(text, "offline README", "exec"), {"__name__": "readme"})  # noqa: S102  # our own documentation

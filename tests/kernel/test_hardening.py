@@ -230,3 +230,28 @@ def test_trn_8_metadata_that_cannot_be_copied_fails_the_turn_by_its_own_events()
     with pytest.raises(TurnFailed):
         asyncio.run(run_turn(plan, TurnRequest("x", metadata={"deep": deep})))
     assert len(sink.of(TurnErrored)) + len(sink.of(TurnFinished)) == 1
+
+
+def test_trn_5_a_turn_whose_coroutine_is_closed_awaits_nothing_more() -> None:
+    """Closing the coroutine itself, as a dropped loop does, ends it at once: nobody may be awaited any more."""
+    settled: list[str] = []
+
+    async def wait(context: object) -> None:
+        await asyncio.Event().wait()
+
+    async def settle(context: object) -> None:
+        settled.append("yes")
+
+    plan = compile_plan(
+        model=ScriptedModel("x"),
+        stages=[Stage("w", "pre-model"), Stage("s", "settle")],
+        handlers={"w": wait, "s": settle},
+    )
+
+    async def main() -> None:
+        turn = run_turn(plan, TurnRequest("x"))
+        turn.send(None)
+        turn.close()
+
+    asyncio.run(main())
+    assert settled == []

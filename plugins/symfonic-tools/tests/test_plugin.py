@@ -213,7 +213,7 @@ def test_every_key_reaches_the_capability() -> None:
         ({"timeout_s": 0, "keywords": WORDS}, "plugin.config: timeout_s: is 0.0, wanted seconds above 0"),
         (
             {"always": ["refnd"], "keywords": WORDS},
-            "plugin.config: always: the plan has no refnd; it has help_me, refund, sales_report",
+            "plugin.config: always: the plan has no refnd; did you mean 'refund'? it has help_me, refund, sales_report",
         ),
         (
             {"keywords": {"nope": ["x"], "aaa": ["y"]}},

@@ -86,12 +86,10 @@ def compile_plan(
         raise PlanRefused(problems)
     toolset = Toolset(palette)
     binder = _schema_binder(toolset) if bind_with is None else _hiding_binder(toolset, bind_with)
-    called = LazyModel(_bind_all(model, palette, toolset.names, binder)) if palette else model
-    projector = (
-        PaletteProjector(model, palette, called, forcing=forcing, bind_with=binder, cache_size=cache_size)
-        if palette
-        else None
-    )
+    called, projector = model, None
+    if palette:
+        called = LazyModel(_bind_all(model, palette, toolset.names, binder))
+        projector = PaletteProjector(model, palette, called, forcing=forcing, bind_with=binder, cache_size=cache_size)
     return Plan(
         stage_program=compile_stages(declared),
         effect_grants=granted,

@@ -217,6 +217,8 @@ class PluginError(SymfonicError):
             conflicting, misconfigured or failed.
     """
 
+    reason: str = "failed"
+
     def __init__(self, message: str, *, plugin: str = "", dist: str = "", reason: str = "failed") -> None:
         self.plugin = plugin
         self.dist = dist

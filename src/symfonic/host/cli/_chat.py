@@ -15,9 +15,9 @@ from symfonic.host.cli._conversation import Conversation, load_conversation
 from symfonic.host.cli._exit import CODES, FAILED, Exit, error_json, json_errors, told
 from symfonic.host.cli._interrupts import Interrupts
 from symfonic.host.cli._lines import Lines, standard_input, typed
+from symfonic.host.cli._opening import opened
 from symfonic.host.cli._options import config_option, json_option
 from symfonic.host.cli._slash import Talk, note, obey
-from symfonic.host.compose import Host
 from symfonic.kernel.errors import TurnFailed
 from symfonic.kernel.request import TurnRequest
 
@@ -57,7 +57,7 @@ def chat(
 
 
 async def _chat(config: Path | None, conversation: Conversation, tenant: str | None, *, as_json: bool) -> None:
-    async with Host.from_file(config) as host:
+    async with opened(config) as host:
         talk = Talk(host=host, conversation=conversation, as_json=as_json)
         with Interrupts() as interrupts:
             await _Session(talk, tenant, interrupts).run()

@@ -41,7 +41,7 @@ def _is_misconfigured(error: BaseException) -> bool:
     """Whether what a plugin is blamed for stands in the deployment's file: its table, its grants."""
     if isinstance(error, PluginsRefused):
         return all(isinstance(one, HostError) or _is_misconfigured(one) for one in error.exceptions)
-    return isinstance(error, PluginError) and getattr(error, "reason", "") == "misconfigured"
+    return isinstance(error, PluginError) and error.reason == "misconfigured"
 
 
 def told(error: BaseException, *, debug_env: str = "") -> str:

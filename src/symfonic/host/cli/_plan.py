@@ -10,8 +10,8 @@ import attrs
 import click
 
 from symfonic.host.cli._exit import json_errors
+from symfonic.host.cli._opening import opened
 from symfonic.host.cli._options import config_option, drawing, echo_json, json_option
-from symfonic.host.compose import Host
 
 if TYPE_CHECKING:
     from symfonic.kernel.stages import Stage
@@ -33,7 +33,7 @@ def plan(config: Path | None, *, as_json: bool) -> None:
 
 
 async def _described(config: Path | None) -> dict[str, object]:
-    async with Host.from_file(config) as host:
+    async with opened(config) as host:
         compiled, provenance = host.plan, host.provenance
         return {
             "fingerprint": compiled.equality_key,

@@ -12,8 +12,8 @@ import click
 
 from symfonic.host.cli._answer import AnswerPrinter, quiet_logging, tell_degradations
 from symfonic.host.cli._exit import CODES, LIMIT, Exit, error_json, json_errors
+from symfonic.host.cli._opening import opened
 from symfonic.host.cli._options import config_option, drawing, echo_json, json_option
-from symfonic.host.compose import Host
 from symfonic.host.provenance import Provenance
 from symfonic.host.structure import did_you_mean
 from symfonic.kernel.errors import ConfigError, SymfonicError
@@ -124,7 +124,7 @@ class _Shown:
 
 
 async def _turn(config: Path | None, request: TurnRequest, shown: _Shown) -> None:
-    async with Host.from_file(config) as host:
+    async with opened(config) as host:
         _check_names(request, host.provenance.tools)
         shown.provenance = host.provenance
         async with host.stream(request) as stream:

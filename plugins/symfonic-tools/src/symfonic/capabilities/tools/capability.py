@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from symfonic.capabilities.tools._answer import Answer, AnswerRefused
+from symfonic.capabilities.tools._nearest import nearest
 from symfonic.capabilities.tools.routing import LowLevelRouter, NamedRouter, first_answer, named_router
 from symfonic.kernel.errors import SymfonicError
 from symfonic.plugin import Resolution, ToolPalette, TurnRequest
@@ -79,7 +80,8 @@ class ToolsCapability:
         unknown = sorted(set(self._always) - self._palette)
         if unknown:
             message = (
-                f"always: the plan has no {', '.join(unknown)}; it has {', '.join(sorted(self._palette)) or 'no tools'}"
+                f"always: the plan has no {', '.join(unknown)}; {nearest(unknown[0], self._palette)}"
+                f"it has {', '.join(sorted(self._palette)) or 'no tools'}"
             )
             raise ValueError(message)
         self._routers: tuple[NamedRouter, ...] = (

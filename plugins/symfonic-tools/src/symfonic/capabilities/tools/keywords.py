@@ -13,6 +13,7 @@ import attrs
 
 from symfonic.capabilities.tools._fold import fold
 from symfonic.capabilities.tools._matcher import Finder, substring_finder, word_finder
+from symfonic.capabilities.tools._nearest import nearest
 from symfonic.plugin import RoutedTool
 
 __all__ = ["KeywordRouter", "MatchMode", "RoutedTool", "keyword_router"]
@@ -96,7 +97,7 @@ def _refuse_unregistered(words: Mapping[str, object], registered: frozenset[str]
     """Routing drops names the plan lacks, so such a keyword would never work and nobody would know."""
     if unknown := sorted(words.keys() - registered):
         raise ValueError(
-            f"keywords name tools that are not registered: {', '.join(unknown)}. "
+            f"keywords name tools that are not registered: {', '.join(unknown)}. {nearest(unknown[0], registered)}"
             "Their words could never surface a tool; register the tools or take their keywords out."
         )
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 import attrs
 
+from symfonic.capabilities.tools._nearest import nearest
 from symfonic.capabilities.tools.capability import ToolsCapability
 from symfonic.capabilities.tools.keywords import keyword_router
 from symfonic.capabilities.tools.routing import LowLevelRouter
@@ -88,7 +89,7 @@ def _list_problems(names: tuple[str, ...], contributed: tuple[str, ...], config:
     problems: list[str] = []
     known = (KEYWORDS, *contributed)
     problems.extend(
-        f"plugin.config.routers: no selected plugin contributes {name!r}; known: {', '.join(known)}"
+        f"plugin.config.routers: no selected plugin contributes {name!r}; {nearest(name, known)}known: {', '.join(known)}"
         for name in names
         if name not in known
     )

@@ -32,7 +32,7 @@ class Contributor:
 
     @property
     def aside(self) -> str:
-        """As it stands behind a name: `` (plugin mine, mine-pkg 0.3.0)``; empty for what the host brings."""
+        """As it stands behind a name, such as `` (plugin mine, mine-pkg 0.3.0)``; empty for what the host brings."""
         if not self.plugin:
             return "" if self.dist else f" ({self})"
         return f" (plugin {self.plugin}, {self.dist} {self.version})" if self.dist else f" (plugin {self.plugin})"

@@ -13,7 +13,7 @@ from symfonic.host.config import Deployment, EventsTable, ModelTable, PluginTabl
 from symfonic.kernel.events import EVENTS
 from symfonic.kernel.limits import Limits
 from symfonic.kernel.phases import PHASES, Effect
-from symfonic.kernel.turn import STOP_REASONS
+from symfonic.kernel.turn import STOP_REASONS, TurnResult
 from symfonic.plugin._hooks import HOOK_KINDS
 
 TABLES = {
@@ -60,10 +60,23 @@ def test_every_event_is_documented() -> None:
 
 
 def test_every_stop_reason_is_documented() -> None:
-    """The stop reason table has each reason."""
-    documented = {name for row in table("docs/events.md", "| stop reason | means |"[:13]) for name in _names(row[0])}
-    text = (ROOT / "docs" / "events.md").read_text(encoding="utf-8")
-    assert all(f"`{reason}`" in text for reason in STOP_REASONS), documented
+    """The table has each reason a result can have, and no other."""
+    rows = table("docs/events.md", "[how to keep conversations](howto-conversations.md).")
+    assert {name for row in rows for name in _names(row[0])} == set(STOP_REASONS)
+
+
+def test_every_field_of_a_result_is_documented() -> None:
+    """The table has each field of TurnResult, and no other."""
+    rows = table("docs/events.md", "## TurnResult")
+    assert {name for row in rows for name in _names(row[0])} == {field.name for field in attrs.fields(TurnResult)}
+
+
+def test_every_kind_of_degradation_is_documented() -> None:
+    """The table has each kind the kernel reports, and no other."""
+    documented = {_names(row[0])[0] for row in table("docs/events.md", "## Degradations")}
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/symfonic/kernel").glob("_*.py"))
+    told = set(re.findall(r'degrade\(\s*"([a-z-]+)"', sources)) | {"palette"}
+    assert documented == told
 
 
 def test_every_hook_is_documented_with_its_descriptor() -> None:

@@ -37,7 +37,7 @@ class Degradation:
     """Something that was given up while the turn went on.
 
     Args:
-        kind: "force", "palette", "stage", "event-sink", "history", "prompt", "router", "provider" or "tool".
+        kind: "force", "palette", "stage", "event-sink", "history", "prompt" or "router".
         reason: Why, in words for the caller.
         subject: The stage, tool or sink it is about, or None.
         round: The round it happened in, or None.
